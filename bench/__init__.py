@@ -1,1 +1,1 @@
-"""Benchmarks: each module has `run(quick)`; `python -m bench [area ...] [--quick]` writes the figures to bench/results."""
+"""Benchmarks: each module has `run(quick)`; `python -m bench [area ...] [--quick]` writes the results to bench/results."""

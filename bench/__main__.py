@@ -1,4 +1,4 @@
-"""Runs the benchmarks and writes `bench/results/<area>.json`."""
+"""Run the benchmarks and write `bench/results/<area>.json`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from bench.calibration import calibration
 
 HERE = Path(__file__).parent
 NOT_AREAS = {"__init__", "__main__", "calibration"}
-ON_REQUEST = {"beside"}
-"""Areas that need something beside this version."""
+ON_REQUEST = {"compare"}
+"""Areas that need a second installed version; they run only when named."""
 
 
 def areas() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in NOT_AREAS)
+    return sorted(path.stem.replace("_", "-") for path in HERE.glob("*.py") if path.stem not in NOT_AREAS)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("area", nargs="*", help=f"any of: {', '.join(areas())}")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, to see that everything runs")
+    parser.add_argument("--quick", action="store_true", help="use smaller data, to check that every benchmark runs")
     args = parser.parse_args()
-    for area in args.area or [area for area in areas() if area not in ON_REQUEST]:
+    for name in args.area or [area for area in areas() if area not in ON_REQUEST]:
+        area = name.replace("-", "_")
         start = time.perf_counter()
         before = calibration()
         figures = importlib.import_module(f"bench.{area}").run(quick=args.quick)

@@ -1,4 +1,4 @@
-"""Audit: seconds for a large release, and what the attacks reach on the faithful methods."""
+"""Audit: seconds for a large release, and the success of the attacks on the faithful methods."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FULL = Effort(tuples=TUPLES)
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """All figures; the streams follow a mild slope of frequencies (flat: none), as diagnoses do."""
+    """Return all figures; frequencies in the streams fall gently, as those of diagnoses (flat: not at all)."""
     seeds, more = range(1 if quick else 6), range(1 if quick else 12)
     return {
         "large_release": _large(50_000 if quick else 1_000_000),
@@ -43,7 +43,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
 
 
 def _large(rows: int) -> dict[str, float]:
-    """Wall and processor time of a full audit of a release in two tables, without and with its original."""
+    """Return wall and processor time of a full audit of a release in two tables, without and with its original."""
     rng = np.random.default_rng(1)
     table = pa.table(
         {
@@ -67,27 +67,27 @@ def _large(rows: int) -> dict[str, float]:
 
 
 def _stream(method: str, seeds: range, effort: Effort = FULL, *, sloping: bool, **more: Any) -> dict[str, Any]:
-    """Right guesses on independent streams: their mean with its standard error, and what the intervals hold."""
+    """Return the accuracy on independent streams: its mean with the standard error, and the coverage of the intervals."""
     shares = 1 / (np.arange(DOMAIN) + 8.0) if sloping else np.ones(DOMAIN)
     start = time.process_time()
-    found = [_attacked(method, seed, shares / shares.sum(), effort, more) for seed in seeds]
-    accuracy = [outcome.accuracy for outcome in found]
+    outcomes = [_attacked(method, seed, shares / shares.sum(), effort, more) for seed in seeds]
+    accuracy = [outcome.accuracy for outcome in outcomes]
     out = {
         "accuracy": accuracy,
         "mean": float(np.mean(accuracy)),
-        "standard_error": float(np.std(accuracy, ddof=1) / len(found) ** 0.5) if len(found) > 1 else None,
+        "standard_error": float(np.std(accuracy, ddof=1) / len(outcomes) ** 0.5) if len(outcomes) > 1 else None,
         "chance": 1 / L,
-        "design_effect": float(np.mean([outcome.design for outcome in found])),
-        "cpu_seconds_each": (time.process_time() - start) / len(found),
+        "design_effect": float(np.mean([outcome.design for outcome in outcomes])),
+        "cpu_seconds_each": (time.process_time() - start) / len(outcomes),
     }
     return {
         **out,
-        "refuted_had_it_claimed_chance": sum(outcome.bounds(REFUTE_DEVIATIONS)[0] > 1 / L for outcome in found),
+        "refuted_had_it_claimed_chance": sum(outcome.bounds(REFUTE_DEVIATIONS)[0] > 1 / L for outcome in outcomes),
     }
 
 
 def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effort, more: dict[str, Any]) -> Outcome:
-    """One stream with its own key, attacked; the auditor's choices have nothing to do with the stream's."""
+    """Attack one stream with its own key; the auditor's random choices are independent of the stream's."""
     names = [f"v{v:02d}" for v in range(DOMAIN)]
     with tempfile.TemporaryDirectory() as folder:
         lines = [f"{name},{round(share * 100_000)}\n" for name, share in zip(names, shares, strict=True)]
@@ -109,7 +109,7 @@ def _attacked(method: str, seed: int, shares: NDArray[np.float64], effort: Effor
 
 
 def _evolving(method: str, rows: int) -> dict[str, float]:
-    """Five publications, a tenth deleted and a tenth inserted between any two."""
+    """Audit five publications, with a tenth deleted and a tenth inserted between two."""
     rng = np.random.default_rng(3)
     shares = 1 / (np.arange(40) + 8.0)
     age = {"role": "quasi", "hierarchy": {"intervals": [10, 20]}}

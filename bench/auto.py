@@ -1,6 +1,7 @@
-"""Auto beside each of its methods on six tables, and what a classifier learns from its releases.
+"""Compare `auto` with each of its methods on six tables, and measure what a classifier learns from its releases.
 
-Adult is used where a copy lies in `../shared/data/adult`; the other tables are synthetic. `python -m bench.auto` prints both tables.
+Adult is used if a copy is in `../shared/data/adult`; the other tables are synthetic. `python -m bench.auto` prints both
+tables.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ DRAWS = 3
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Loss and seconds of every method on every table, and areas under the curve."""
+    """Return loss and seconds of every method on every table, and areas under the curve."""
     return {
         "methods": {name: compare(table, policy) for name, table, policy in tables(quick)},
         "models": {name: model(data.table, data.columns, target) for name, data, target in models(quick)},
@@ -41,7 +42,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def tables(quick: bool) -> Iterator[tuple[str, pa.Table, Policy]]:  # noqa: FBT001
-    """The six tables with their policies."""
+    """Yield the six tables with their policies."""
     rows = 2_000 if quick else 20_000
     if ADULT.exists():
         adult = read_table(str(ADULT / "adult_30162.csv"))
@@ -55,7 +56,7 @@ def tables(quick: bool) -> Iterator[tuple[str, pa.Table, Policy]]:  # noqa: FBT0
 
 
 def stays(rows: int) -> tuple[pa.Table, Policy]:
-    """The synthetic hospital: dates, codes and numbers, a diagnosis to guard."""
+    """Return the synthetic hospital: dates, codes and numbers, and a sensitive diagnosis."""
     table = hospital.generate(rows, 1).drop_columns(["patient_id", "name", "ward"])
     dates = {"role": "quasi", "hierarchy": {"dates": ["month", "quarter", "year", "decade"]}}
     columns: dict[str, Any] = dict.fromkeys(table.column_names, "quasi") | {
@@ -69,7 +70,7 @@ def stays(rows: int) -> tuple[pa.Table, Policy]:
 
 
 def wide(rows: int, width: int) -> tuple[pa.Table, Policy]:
-    """Numbers and categories that depend on a few hidden traits, as the columns of a registry do."""
+    """Return numbers and categories that depend on a few hidden traits, as in a registry."""
     rng = np.random.default_rng(width)
     hidden = rng.normal(size=(rows, 5))
     table, columns = {}, {}
@@ -85,12 +86,12 @@ def wide(rows: int, width: int) -> tuple[pa.Table, Policy]:
 
 
 def ruled(columns: dict[str, Any], privacy: dict[str, Any], **table: Any) -> Policy:
-    """A policy over some columns."""
+    """Return a policy for the columns."""
     return Policy.from_dict({"version": 1, "columns": columns, "privacy": privacy, "table": table})
 
 
 def compare(table: pa.Table, policy: Policy) -> dict[str, Any]:
-    """Loss, suppressed records and seconds of every method; nothing for one that refuses."""
+    """Return loss, suppressed records and seconds of every method; None for a method that refuses."""
     figures: dict[str, Any] = {}
     for name, settings in METHODS.items():
         method = name.partition(",")[0]
@@ -111,7 +112,7 @@ def compare(table: pa.Table, policy: Policy) -> dict[str, Any]:
 
 
 def released(table: pa.Table, policy: Policy) -> Release:
-    """The release of the method that the policy names."""
+    """Return the release of the policy's method."""
     engine = publisher(policy, "table", policy.table.method, rng=Rng.from_seed(1))
     engine.push(table)
     (release,) = engine.close()
@@ -119,14 +120,14 @@ def released(table: pa.Table, policy: Policy) -> Release:
 
 
 def models(quick: bool) -> Iterator[tuple[str, Any, str]]:  # noqa: FBT001
-    """Tables with a column that a classifier predicts."""
+    """Yield tables with a column for a classifier to predict."""
     if ADULT.exists():
         yield "Adult, salary", adult_salary(ADULT), "salary-class"
     yield "census, wage", census_wage(2_000 if quick else 30_000, 1), "wage"
 
 
 def model(table: pa.Table, columns: dict[str, Any], target: str) -> dict[str, Any]:
-    """Areas under the curve on held-out original rows: learned from the original, and from releases at k = 5."""
+    """Return areas under the curve on held-out original rows: learned from the original, and from releases at k = 5."""
     rng = np.random.default_rng(1)
     held = rng.random(table.num_rows) < 0.3
     train, test = table.filter(pa.array(~held)), table.filter(pa.array(held))
@@ -143,7 +144,7 @@ def model(table: pa.Table, columns: dict[str, Any], target: str) -> dict[str, An
 
 
 def completed(data: pa.Table, train: pa.Table, policy: Policy, rng: np.random.Generator) -> pa.Table:
-    """Every generalised cell replaced by one of the values it may stand for, drawn by how often the column shows them exactly."""
+    """Replace every generalized cell by one of its possible values, drawn by the column's exact frequencies."""
     columns = {}
     for name in data.column_names:
         cells = [str(cell) for cell in data[name].to_pylist()]
@@ -159,7 +160,7 @@ def completed(data: pa.Table, train: pa.Table, policy: Policy, rng: np.random.Ge
 
 
 def inside(cell: str, values: list[str], tree: Any) -> list[str]:
-    """The values that a cell may stand for."""
+    """Return the possible values of a cell."""
     if cell in values:
         return [cell]
     if match := re.fullmatch(r"\[(-?[\d.]+), (-?[\d.]+)([\])])", cell):
@@ -173,7 +174,7 @@ def inside(cell: str, values: list[str], tree: Any) -> list[str]:
 
 
 def area(tables: list[pa.Table], test: pa.Table, target: str) -> float:
-    """Area under the curve of gradient boosting that learns from all tables and predicts the test rows."""
+    """Return the area under the curve of gradient boosting that learns from all tables and predicts the test rows."""
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from threadpoolctl import threadpool_limits
@@ -192,13 +193,13 @@ def area(tables: list[pa.Table], test: pa.Table, target: str) -> float:
         for name, t in (("train", train), ("test", test))
     }
     learner = HistGradientBoostingClassifier(random_state=1, max_iter=100)
-    with threadpool_limits(1):  # on a busy machine its threads wait for each other
+    with threadpool_limits(1):  # on a busy machine its threads block each other
         chances = learner.fit(matrix(train), goal["train"]).predict_proba(matrix(test))
     return float(roc_auc_score(goal["test"], chances[:, 1]))
 
 
 def number(text: str) -> tuple[float, str]:
-    """Numbers by size, other values by their text."""
+    """Sort numbers by size, other values by their text."""
     try:
         return float(text), ""
     except ValueError:
@@ -206,12 +207,12 @@ def number(text: str) -> tuple[float, str]:
 
 
 def texts(table: pa.Table) -> pa.Table:
-    """All columns as text."""
+    """Return all columns as text."""
     return pa.table({name: table[name].cast(pa.string()).combine_chunks() for name in sorted(table.column_names)})
 
 
 def main() -> None:
-    """Prints the figures as tables, row by row."""
+    """Print the figures as tables, row by row."""
     print("| table | " + " | ".join(METHODS) + " | auto took |\n|---" + "|---" * (len(METHODS) + 1) + "|", flush=True)
     for name, table, policy in tables(quick=False):
         row = compare(table, policy)

@@ -1,4 +1,4 @@
-"""The machine's own measure: figures are compared as ratios to these, taken in the same run."""
+"""Calibrate the machine: figures are compared as ratios to these, measured in the same run."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import numpy as np
 
 
 def best(work: Callable[[], Any], times: int = 10) -> float:
-    """The shortest of several runs, in seconds."""
-    found = float("inf")
+    """Return the shortest of several runs, in seconds."""
+    shortest = float("inf")
     for _ in range(times):
         start = time.perf_counter()
         work()
-        found = min(found, time.perf_counter() - start)
-    return found
+        shortest = min(shortest, time.perf_counter() - start)
+    return shortest
 
 
 def yardstick() -> float:
-    """Seconds of `np.unique` with counts over 30,162 random 64-bit keys with about as many repeats as Adult has."""
+    """Return the seconds of `np.unique` with counts over 30,162 random 64-bit keys with about as many repeats as Adult."""
     keys = np.random.default_rng(1).integers(0, 20_000, 30_162).astype(np.int64) * 2_654_435_761
     return best(lambda: np.unique(keys, return_counts=True), 30)
 
 
 def calibration() -> dict[str, Any]:
-    """What a reader needs to compare machines."""
+    """Return what is needed to compare machines."""
     big = np.random.default_rng(2).integers(0, 1 << 60, 2_000_000)
     return {
         "cores": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""How fast synthetic data is made and written, and how much memory that takes."""
+"""Synthetic data: time and memory to generate and write it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reticent.datasets import files
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Seconds for a million rows of each kind to CSV, and for five million hospital rows."""
+    """Return seconds for a million rows of each kind to CSV, and for five million hospital rows."""
     rows = 20_000 if quick else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

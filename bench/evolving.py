@@ -1,4 +1,4 @@
-"""Evolving tables: six methods on the census, single changes into a million records."""
+"""Evolving tables: six methods on the census, and single changes to a million records."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ L = 10
 
 def seconds(work: Any) -> tuple[float, Any]:
     start = time.perf_counter()
-    found = work()
-    return time.perf_counter() - start, found
+    result = work()
+    return time.perf_counter() - start, result
 
 
 def methods(*, quick: bool) -> dict[str, Any]:
-    """Deletion of 10%, one record after the other, as a table meets it that changes all day."""
+    """Delete 10 %, one record after the other, as in a table that changes all day."""
     full = 57_700 if quick else 577_000
     study = Study(Scale(l=L), Census(full, 1))
 
@@ -35,29 +35,29 @@ def methods(*, quick: bool) -> dict[str, Any]:
         return study.deletion(method, n, each=each) / 1000
 
     small = (2_885, 5_770) if quick else (5_770, 14_425, 28_850, 57_700)
-    found: dict[str, Any] = {"records": full, "l": L, "deleted": "10%, one by one"}
+    figures: dict[str, Any] = {"records": full, "l": L, "deleted": "10%, one by one"}
     for method in ("indexed", "encc", "enc"):
-        found[method] = deletion(method, full)
-    found["growth"] = {
+        figures[method] = deletion(method, full)
+    figures["growth"] = {
         method: {n: deletion(method, n) for n in sizes}
         for method, sizes in (("enc", small), ("eac", small), ("red", small[:2]))
     }
-    growth = found["growth"]
-    found["ratios"] = {
-        "encc / indexed": found["encc"] / found["indexed"],
-        "enc / encc": found["enc"] / found["encc"],
+    growth = figures["growth"]
+    figures["ratios"] = {
+        "encc / indexed": figures["encc"] / figures["indexed"],
+        "enc / encc": figures["enc"] / figures["encc"],
         **{f"{s} / enc at {n}": t / growth["enc"][n] for s in ("red", "eac") for n, t in growth[s].items()},
     }
-    found["one batch"] = {s: deletion(s, full, each=False) for s in ("indexed", "encc", "red")}
-    return found
+    figures["one batch"] = {s: deletion(s, full, each=False) for s in ("indexed", "encc", "red")}
+    return figures
 
 
-def beside(*, quick: bool) -> dict[str, Any]:
-    """The veil beside indexed through the whole engine: the same 10% deleted and inserted."""
+def veil_and_indexed(*, quick: bool) -> dict[str, Any]:
+    """Compare the veil with indexed through the whole engine: the same 10 % deleted and inserted."""
     n = 57_700 if quick else 577_000
     table = census.generate(n + n // 10, seed=1)
     gone = pa.array(np.random.default_rng(2).permutation(n)[: n // 10])
-    found: dict[str, Any] = {"records": n}
+    figures: dict[str, Any] = {"records": n}
     for method in ("indexed", "veil"):
         engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         load, _ = seconds(lambda engine=engine: engine.insert(table.slice(0, n)))
@@ -65,38 +65,38 @@ def beside(*, quick: bool) -> dict[str, Any]:
         ids = table.column("person_id").take(gone)
         delete, _ = seconds(lambda engine=engine, ids=ids: engine.delete(ids))
         insert, _ = seconds(lambda engine=engine: engine.insert(table.slice(n)))
-        found[method] = {"load": load, "publish": publish, "delete 10%": delete, "insert 10%": insert}
-    found["veil / indexed"] = {k: found["veil"][k] / found["indexed"][k] for k in ("delete 10%", "insert 10%")}
-    return found
+        figures[method] = {"load": load, "publish": publish, "delete 10%": delete, "insert 10%": insert}
+    figures["veil / indexed"] = {k: figures["veil"][k] / figures["indexed"][k] for k in ("delete 10%", "insert 10%")}
+    return figures
 
 
 def singles(*, quick: bool) -> dict[str, Any]:
-    """One record at a time into and out of a million, in memory and durably."""
+    """Insert and delete one record at a time in a million, in memory and durably."""
     n, times = (50_000, 200) if quick else (1_000_000, 1_000)
     table = census.generate(n + times, seed=3)
     rows = [table.slice(n + i, 1) for i in range(times)]
     ids = [[x] for x in table.column("person_id").slice(0, times).to_pylist()]
-    found: dict[str, Any] = {"records": n, "times": times}
+    figures: dict[str, Any] = {"records": n, "times": times}
     for method in ("indexed", "veil"):
         engine = publisher(policy(method, L), "evolving", method, rng=Rng.fresh())
         engine.insert(table.slice(0, n))
         engine.cut()
-        found[f"{method} in memory"] = latencies(engine, rows, ids)
+        figures[f"{method} in memory"] = latencies(engine, rows, ids)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "store.db"
         EvolvingTable.create(place, policy("veil", L))
         with EvolvingTable.open(place) as durable:
-            found["load a durable table, s"] = seconds(lambda: durable.insert(table.slice(0, n)))[0]
+            figures["load a durable table, s"] = seconds(lambda: durable.insert(table.slice(0, n)))[0]
             durable.publish(Path(folder) / "r", format="parquet")
-            found["veil durable"] = latencies(durable, rows, ids)
-        found["open a durable table, s"], table_open = seconds(lambda: EvolvingTable.open(place).__enter__())
-        found["disk flush alone"] = flushes(Path(folder) / "flush", times)
-        found["bytes per record"] = place.stat().st_size / len(table_open.engine.records)
-    return found
+            figures["veil durable"] = latencies(durable, rows, ids)
+        figures["open a durable table, s"], table_open = seconds(lambda: EvolvingTable.open(place).__enter__())
+        figures["disk flush alone"] = flushes(Path(folder) / "flush", times)
+        figures["bytes per record"] = place.stat().st_size / len(table_open.engine.records)
+    return figures
 
 
 def flushes(path: Path, times: int) -> dict[str, float]:
-    """What the disk itself takes to make 4 kB durable, in the same place and the same minute."""
+    """Return the time the disk takes to make 4 kB durable, in the same place at the same time."""
     with path.open("wb") as file:
         took = []
         for _ in range(times):
@@ -107,14 +107,14 @@ def flushes(path: Path, times: int) -> dict[str, float]:
 
 
 def latencies(engine: Any, rows: list[pa.Table], ids: list[list[str]]) -> dict[str, float]:
-    """Wall time, and the processor's share of it, which says what a machine without other work would show."""
-    found = {}
+    """Return wall time and processor time; the latter is less affected by other work on the machine."""
+    figures = {}
     for name, work, items in (("insert", engine.insert, rows), ("delete", engine.delete, ids)):
         took = np.array([_both(work, item) for item in items]) * 1000
         for p in (50, 99):
-            found[f"{name} p{p}, ms"] = float(np.percentile(took[:, 0], p))
-            found[f"{name} p{p}, processor ms"] = float(np.percentile(took[:, 1], p))
-    return found
+            figures[f"{name} p{p}, ms"] = float(np.percentile(took[:, 0], p))
+            figures[f"{name} p{p}, processor ms"] = float(np.percentile(took[:, 1], p))
+    return figures
 
 
 def _both(work: Any, item: Any) -> tuple[float, float]:
@@ -124,9 +124,9 @@ def _both(work: Any, item: Any) -> tuple[float, float]:
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """All figures; the seed of the data is fixed, the keys are fresh."""
+    """Return all figures; the seed of the data is fixed, the keys are new."""
     return {
         "methods": methods(quick=quick),
-        "veil beside indexed": beside(quick=quick),
+        "veil beside indexed": veil_and_indexed(quick=quick),
         "single changes": singles(quick=quick),
     }

@@ -1,4 +1,4 @@
-"""How fast tables come in and go out, and how much memory reading in batches takes."""
+"""Files: time to read and write tables, and memory to read in batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from reticent.connectors.files import read_batches, read_table, write_table
 
-# In a process of its own, because the peak of a process never goes down again, and a child's usage begins at its parent's.
+# In a separate process: the peak of a process never goes down, and a child's usage starts at its parent's.
 _PEAK = """
 import re, sys
 from pathlib import Path
@@ -26,7 +26,7 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Seconds for five million rows of ten columns as CSV, and for half a million in each format."""
+    """Return seconds for five million rows of ten columns as CSV, and for half a million in each format."""
     rows = 50_000 if quick else 5_000_000
     table = _table(rows)
     part = table.slice(0, rows // 10)

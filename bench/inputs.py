@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Each step runs in a process of its own, so that its memory is its own.
+# Each step runs in a separate process to measure its own memory.
 _READ = """
 import json, resource, sys, time
 from reticent.connectors.fhir.read import read_fhir_batches
@@ -41,14 +41,14 @@ start, policy = time.perf_counter(), Policy.load(sys.argv[2])
 table = read_input(sys.argv[1], policy)
 read = time.perf_counter() - start
 anonymize(table, policy).to_dir(Path(sys.argv[3]))
-verdict = verify([Release.from_dir(Path(sys.argv[3]))], policy)
-print(json.dumps({"rows": table.num_rows, "table_mb": table.nbytes / 1e6, "holds": verdict.holds, "read_seconds": read, "seconds": time.perf_counter() - start,
+result = verify([Release.from_dir(Path(sys.argv[3]))], policy)
+print(json.dumps({"rows": table.num_rows, "table_mb": table.nbytes / 1e6, "holds": result.holds, "read_seconds": read, "seconds": time.perf_counter() - start,
                   "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
 """
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Measures a million resources and a database of a million visits, or a tenth of them."""
+    """Measure a million resources and a database of a million visits, or a tenth of them."""
     visits = 25_000 if quick else 250_000
     with tempfile.TemporaryDirectory() as folder:
         return {"fhir": _fhir(Path(folder), visits), "omop": _omop(Path(folder), 4 * visits)}
@@ -59,7 +59,7 @@ def _fhir(folder: Path, visits: int) -> dict[str, Any]:
 
     start = time.perf_counter()
     write_fhir(folder / "fhir", visits, 1)
-    made = time.perf_counter() - start
+    seconds = time.perf_counter() - start
     policy = folder / "fhir" / "policy.yaml"
     read = _step(_READ, folder / "fhir", policy)
     whole = _step(_RELEASE, folder / "fhir", policy, folder / "fhir-release")
@@ -67,34 +67,34 @@ def _fhir(folder: Path, visits: int) -> dict[str, Any]:
     return {
         "resources": resources,
         "megabytes": sum(file.stat().st_size for file in (folder / "fhir").iterdir()) / 1e6,
-        "generate_seconds": made,
+        "generate_seconds": seconds,
         "read": read | {"resources_per_second": resources / read["seconds"], "per_cpu_second": resources / read["cpu"]},
         "to_verified_release": whole,
     }
 
 
 def _omop(folder: Path, visits: int) -> dict[str, Any]:
-    made = _step(_GENERATE, folder / "omop.db", visits)
+    generation = _step(_GENERATE, folder / "omop.db", visits)
     policy = folder / "omop.policy.yaml"
-    found = {
+    figures = {
         "rows_of_the_database": 3 * visits,
         "megabytes": (folder / "omop.db").stat().st_size / 1e6,
-        "generate": made,
+        "generate": generation,
         "sqlite_to_verified_release": _step(_RELEASE, f"sqlite:///{folder / 'omop.db'}", policy, folder / "release"),
     }
     server = _postgres()
     if server is None:
-        return found | {"postgresql_to_verified_release": "PostgreSQL is not installed"}
+        return figures | {"postgresql_to_verified_release": "PostgreSQL is not installed"}
     try:
         server.start()
         _fill_postgres(server.url(), visits)
-        return found | {"postgresql_to_verified_release": _step(_RELEASE, server.url(), policy, folder / "again")}
+        return figures | {"postgresql_to_verified_release": _step(_RELEASE, server.url(), policy, folder / "again")}
     finally:
         server.stop()
 
 
 def _postgres() -> Any:
-    """The server that the tests start for themselves."""
+    """Return the PostgreSQL server that the tests start."""
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from conftest import Postgres, postgres_binaries
 

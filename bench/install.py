@@ -1,8 +1,8 @@
-"""What an installation takes: a fresh environment for the base and for each extra, on every Python from 3.11 on that is here.
+"""Installation: a new environment for the base and for each extra, on every available Python from 3.11 on.
 
-`RETICENT_PYTHONS` names interpreters to try, separated as in PATH; without it those on the path and of pyenv are taken, the newest of each
-minor version. `RETICENT_EXTRAS` names extras (`base,audit`), `RETICENT_WHEEL` a wheel that is there; what is not tried keeps the figures of the run before. pip stays outside of the
-environments, so that what lies in them was brought by the package; bytecode counts.
+`RETICENT_PYTHONS` names interpreters, separated as in PATH; by default, those on the path and of pyenv, the newest of each
+minor version. `RETICENT_EXTRAS` names extras (`base,audit`), `RETICENT_WHEEL` an existing wheel. Others keep the figures of
+the last run. pip is not installed in the environments, so that the package brought everything in them; bytecode counts.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any
 TOP = Path(__file__).parent.parent
 RESULT = TOP / "bench" / "results" / "install.json"
 EXTRAS = list(tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["optional-dependencies"])
-# pyspark is published as sources alone; everything else must have a wheel, or it does not install here.
+# pyspark is published as source only; everything else must have a wheel, or it does not install here.
 OPTIONS = ["--quiet", "--only-binary", ":all:", "--no-binary", "pyspark", "--constraint", TOP / "constraints.txt"]
-# The parts of an extra that its commands load.
+# The modules of an extra that its commands load.
 LOADS = {
     "server": "fastapi, nicegui, uvicorn",
     "oidc": "authlib",
@@ -45,19 +45,19 @@ TIMED_IMPORT = "from time import perf_counter as t; a = t(); import reticent; pr
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Size, import time, time of `--help` per Python and extra; in the base a table is released and verified."""
+    """Return size, import time and time of `--help` per Python and extra; the base also releases and verifies a table."""
     named = os.environ.get("RETICENT_EXTRAS")
     extras = named.split(",") if named else ["base", "excel"] if quick else ["base", *EXTRAS]
-    found = json.loads(RESULT.read_text())["figures"] if RESULT.exists() and not quick else {}
+    figures = json.loads(RESULT.read_text())["figures"] if RESULT.exists() and not quick else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = _wheel(folder)
         for version, python in _pythons().items():
             for extra in extras:
                 home = folder / f"{version}-{extra}"
-                found.setdefault(version, {})[extra] = _installation(python, wheel, extra, home)
-                print(version, extra, found[version][extra], flush=True)
-    return found
+                figures.setdefault(version, {})[extra] = _installation(python, wheel, extra, home)
+                print(version, extra, figures[version][extra], flush=True)
+    return figures
 
 
 def _wheel(folder: Path) -> Path:
@@ -78,8 +78,8 @@ def _pythons() -> dict[str, Path]:
     candidates = [Path(each) for each in named] or [*pyenv, *map(Path, on_path)]
     newest: dict[tuple[int, ...], tuple[str, Path]] = {}
     for python in candidates:
-        told = subprocess.run([python, "-VV"], capture_output=True, text=True, check=False)
-        if told.returncode == 0 and _version(version := told.stdout.split()[1])[:2] >= (3, 11):
+        version_output = subprocess.run([python, "-VV"], capture_output=True, text=True, check=False)
+        if version_output.returncode == 0 and _version(version := version_output.stdout.split()[1])[:2] >= (3, 11):
             newest[_version(version)[:2]] = version, python
     return dict(newest[minor] for minor in sorted(newest))
 
@@ -89,11 +89,11 @@ def _version(words: str) -> tuple[int, ...]:
 
 
 def _installation(python: Path, wheel: Path, extra: str, home: Path) -> dict[str, Any]:
-    """One environment, made, measured and removed."""
+    """Create, measure and remove one environment."""
     subprocess.run([python, "-m", "venv", "--without-pip", home], check=True)
     inside = home / "bin" / "python"
     wanted = str(wheel) if extra == "base" else f"{wheel}[{extra}]"
-    # uv takes less time than pip for the same packages; its installation is smaller by less than a thousandth.
+    # uv is faster than pip for the same packages; its installation is smaller by less than 0.1 %.
     uv = shutil.which("uv")
     command = (
         [uv, "pip", "install", "--compile-bytecode", "--python", inside]
@@ -126,7 +126,7 @@ def _size(home: Path) -> dict[str, Any]:
 
 
 def _times(home: Path, times: int = 5) -> dict[str, float]:
-    """The shortest of several runs: seconds by the clock for the import, processor seconds beside it for the whole command."""
+    """Return the shortest of several runs: wall seconds for the import, and processor seconds for the whole command."""
     imports = [float(_told(home / "bin" / "python", "-c", TIMED_IMPORT)) for _ in range(times)]
     clock, processor = [], []
     for _ in range(times):
@@ -139,7 +139,7 @@ def _times(home: Path, times: int = 5) -> dict[str, float]:
 
 
 def _releases(home: Path) -> dict[str, bool]:
-    """The two commands everybody needs, in the environment."""
+    """Run the two basic commands in the environment."""
     reticent, folder = home / "bin" / "reticent", home / "work"
     folder.mkdir()
     _told(reticent, "datasets", "hospital", "-n", "500", "--seed", "1", "-o", "patients.csv", cwd=folder)
@@ -160,7 +160,7 @@ def _told(*command: str | Path, cwd: Path | None = None) -> str:
 
 
 def table() -> str:
-    """The figures as docs/deploy.md shows them: megabytes, the slowest import, the processor time of `--help`."""
+    """Return the figures as in docs/deploy.md: megabytes, the slowest import, the processor time of `--help`."""
     figures = json.loads(RESULT.read_text())["figures"]
     versions = sorted(figures, key=_version)
     heads = ["", "packages", *(".".join(version.split(".")[:2]) for version in versions), "import", "`--help`"]

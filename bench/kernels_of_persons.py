@@ -1,7 +1,7 @@
-"""Persons over five visits: what a reader who knows how illnesses follow one another makes of their veils.
+"""Persons over five visits: the success of an attacker who knows how illnesses follow one another.
 
-The attack reads published files only. Sets do not say which candidate became which, so she sums over all ways in which the
-l - 1 decoys may have moved: a permanent for every pair of places of the truth.
+The attack reads published files only. Sets do not say which candidate became which. So the attacker sums over all ways in
+which the l - 1 false candidates may have moved: a permanent for every pair of positions of the true value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TREE = {chr(65 + chapter): NAMES[chapter * EACH : (chapter + 1) * EACH] for chap
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """2,000 persons, a prior and a kernel from the past; the reader knows the true kernel, l = 5; eight worlds of each kind."""
+    """Attack 2,000 persons with a prior and a kernel from the past, l = 5; the attacker knows the true kernel. Eight worlds each."""
     seeds = range(1 if quick else 8)
     return {
         name: _summary([figures(taste, seed, quick=quick) for seed in seeds])
@@ -43,7 +43,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
 
 
 def _summary(worlds: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the worlds, the spread of attack less quotation, and the worlds themselves."""
+    """Return means over the worlds, the spread of attack minus stated bound, and the worlds themselves."""
     attacked = {events: np.array([one["times_one_in_l"][events] for one in worlds]) for events in range(1, EVENTS + 1)}
     apart = {
         events: np.array([one["times_one_in_l"][events] - one["quoted"][events][0] for one in worlds])
@@ -61,7 +61,7 @@ def _summary(worlds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any]:
-    """All in multiples of 1 / l, by the number of events that she has seen."""
+    """Return all figures in multiples of 1 / l, by the number of events that the attacker has seen."""
     draws = iter(np.random.SeedSequence(seed).spawn(4))
 
     def rng() -> np.random.Generator:
@@ -73,20 +73,27 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
         past = _visits(shares, true, 8_000 if quick else 40_000, rng())
         fitted = fit(_table(past), policy, "ill", l=L, epsilon=1.0, rng=rng())
         write_fit(fitted, Path(folder) / "prior.csv")
-        truths = _visits(shares, true, 800 if quick else 2_000, rng())
-        release = table.publish(_table(truths), policy, seed=5).release
+        true_values = _visits(shares, true, 800 if quick else 2_000, rng())
+        release = table.publish(_table(true_values), policy, seed=5).release
     veil = release.metadata["veil"]
     codes = _codes(veil["domain"])
-    fresh = _fresh(shares, true, truths)
-    sets, truths, true = _sets(release.tables["data"], veil["domain"]), codes[truths], _merged(true, shares, codes)
-    reader = _published(veil)
-    attacked = {events: attack(sets[:, :events], truths[:, :events], true, reader) for events in range(1, EVENTS + 1)}
+    fresh = _fresh(shares, true, true_values)
+    sets, true_values, true = (
+        _sets(release.tables["data"], veil["domain"]),
+        codes[true_values],
+        _merged(true, shares, codes),
+    )
+    known_kernel = _published(veil)
+    attacked = {
+        events: attack(sets[:, :events], true_values[:, :events], true, known_kernel) for events in range(1, EVENTS + 1)
+    }
     assert fitted.kernel is not None
     return {
         "times_one_in_l": {events: round(L * right, 3) for events, right in attacked.items()},
-        "standard_error": round(L * float(np.sqrt(0.2 * 0.8 / len(truths))), 3),
+        "standard_error": round(L * float(np.sqrt(0.2 * 0.8 / len(true_values))), 3),
         "published_kernel": {
-            events: round(L * attack(sets[:, :events], truths[:, :events], reader, reader), 3) for events in (2, 4)
+            events: round(L * attack(sets[:, :events], true_values[:, :events], known_kernel, known_kernel), 3)
+            for events in (2, 4)
         },
         "quoted": {one.events: [round(L * one.right, 3), round(L * one.error, 3)] for one in fitted.kernel.attackers},
         "fresh_veils": {events: round(L * right, 3) for events, right in fresh.items()},
@@ -96,7 +103,7 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
 
 
 def world(rng: np.random.Generator, taste: float | None) -> tuple[Vector, Vector]:
-    """Shares of the values, and the true kernel: half of the changes within the chapter, by share or by a taste of each pair."""
+    """Return value shares and the true kernel: half of the changes within the chapter, by share or by a random preference."""
     shares = 1 / (rng.permutation(SIZE) + 8.0)
     shares /= shares.sum()
     chapter = np.arange(SIZE) // EACH
@@ -144,13 +151,13 @@ def _policy(folder: Path) -> Policy:
 
 
 def _codes(domain: list[str]) -> Codes:
-    """Where each name stands in the domain: by itself, in the rest of its chapter, or in the rest of all."""
+    """Return the position of each name in the domain: itself, the rest of its chapter, or the rest of all."""
     places = [next(x for x in (name, f"{name[0]}, other", name[0], "other") if x in domain) for name in NAMES]
     return np.array([domain.index(place) for place in places])
 
 
 def _merged(true: Vector, shares: Vector, codes: Codes) -> Vector:
-    """The true kernel on the domain."""
+    """Return the true kernel on the domain."""
     member = np.eye(codes.max() + 2)[codes]
     flow = member.T @ (shares[:, None] * true) @ member
     total = flow.sum(axis=1, keepdims=True)
@@ -158,7 +165,7 @@ def _merged(true: Vector, shares: Vector, codes: Codes) -> Vector:
 
 
 def _sets(data: pa.Table, domain: list[str]) -> Codes:
-    """Persons x events x l codes of the published candidates."""
+    """Return the codes of the published candidates: persons x events x l."""
     places = {name: code for code, name in enumerate(domain)}
     line = np.array(data.column("line").to_pylist())
     sets = np.empty((len(line), L), dtype=np.int64)
@@ -168,7 +175,7 @@ def _sets(data: pa.Table, domain: list[str]) -> Codes:
 
 
 def _published(veil: dict[str, Any]) -> Vector:
-    """The published kernel as a matrix."""
+    """Return the published kernel as a matrix."""
     one, kernel = veil["slot_length"], veil["kernel"]
     shares = np.array(veil["segments"][-1], dtype=float) / (one * veil["l"])
     parents, stay = np.array(kernel["parents"]), np.array(kernel["stay"]) / one
@@ -182,26 +189,26 @@ def _published(veil: dict[str, Any]) -> Vector:
     return np.asarray(np.diag(stay) + (1 - stay)[:, None] * (within * near + (1 - within) * anywhere))
 
 
-def attack(sets: Codes, truths: Codes, own: Vector, published: Vector) -> float:
-    """How often the reader with a kernel of her own guesses the last value."""
+def attack(sets: Codes, true_values: Codes, own: Vector, published: Vector) -> float:
+    """Return how often an attacker with the kernel `own` guesses the last value."""
     hers = np.zeros_like(published)
     size = min(len(own), len(published))
     hers[:size, :size] = own[:size, :size]
     place = np.ones(sets[:, 0].shape)
     for event in range(1, sets.shape[1]):
         before, after = sets[:, event - 1], sets[:, event]
-        decoys = published[before[:, :, None], after[:, None, :]]
-        step = hers[before[:, :, None], after[:, None, :]] * _others(decoys)
+        false_moves = published[before[:, :, None], after[:, None, :]]
+        step = hers[before[:, :, None], after[:, None, :]] * _others(false_moves)
         place = (place[:, :, None] * step).sum(axis=1)
         place /= np.maximum(place.sum(axis=1, keepdims=True), 1e-300)
     belief = np.zeros((len(sets), len(published)))
     np.add.at(belief, (np.arange(len(sets))[:, None], sets[:, -1]), place)
     best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
-    return float((best[np.arange(len(sets)), truths[:, -1]] / best.sum(axis=1)).mean())
+    return float((best[np.arange(len(sets)), true_values[:, -1]] / best.sum(axis=1)).mean())
 
 
 def _others(steps: Vector) -> Vector:
-    """Per pair of places the permanent of the matrix without that row and column."""
+    """Return per pair of positions the permanent of the matrix without that row and column."""
     out = np.empty_like(steps)
     for row in range(L):
         for column in range(L):
@@ -212,19 +219,19 @@ def _others(steps: Vector) -> Vector:
     return out
 
 
-def _fresh(shares: Vector, true: Vector, truths: Codes) -> dict[int, float]:
-    """The same reader where each value is veiled afresh, as methods without a memory do."""
+def _fresh(shares: Vector, true: Vector, true_values: Codes) -> dict[int, float]:
+    """Return the success of the same attacker if each value is veiled anew, as by methods without a memory."""
     rng = np.random.default_rng(6)
     units = np.floor(shares * L * (1 << 40)).astype(np.int64)
     units[units.argmax()] += L * (1 << 40) - units.sum()
-    orders, rows = random_permutations(SIZE, rng), np.zeros(len(truths), dtype=np.int64)
-    belief, right = np.tile(shares, (len(truths), 1)), {}
+    orders, rows = random_permutations(SIZE, rng), np.zeros(len(true_values), dtype=np.int64)
+    belief, right = np.tile(shares, (len(true_values), 1)), {}
     for event in range(EVENTS):
-        sets = draw_candidates(truths[:, event], rows, units[None, :].astype(np.uint64), orders, rng)
+        sets = draw_candidates(true_values[:, event], rows, units[None, :].astype(np.uint64), orders, rng)
         copies = np.zeros(belief.shape)
         np.add.at(copies, (np.arange(len(sets))[:, None], sets), 1)
         belief = (belief if event == 0 else belief @ true) * copies / shares
         belief /= belief.sum(axis=1, keepdims=True)
         best = belief >= belief.max(axis=1, keepdims=True) * (1 - 1e-9)
-        right[event + 1] = float((best[np.arange(len(sets)), truths[:, event]] / best.sum(axis=1)).mean())
+        right[event + 1] = float((best[np.arange(len(sets)), true_values[:, event]] / best.sum(axis=1)).mean())
     return right

@@ -1,4 +1,4 @@
-"""A hospital in and out in its own standard: R4 Bundles, R5 NDJSON, OMOP; then a million resources in and out."""
+"""Linked tables in each standard: R4 Bundles, R5 NDJSON, OMOP, from input to output; then a million resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-# Each step runs in a process of its own, so that its memory is its own.
+# Each step runs in a separate process to measure its own memory.
 _HEAD = """
 import json, sys, time
 from pathlib import Path
@@ -22,12 +22,12 @@ from reticent.connectors.omop import write_omop_release
 from reticent.datasets.fhir import Form, write_fhir
 from reticent.datasets.omop import write_omop
 source, policy, folder = sys.argv[1:4]
-start, began, told = time.perf_counter(), time.process_time(), {}
+start, began, figures = time.perf_counter(), time.process_time(), {}
 """
 _TAIL = """
-# Not ru_maxrss: it begins with what the process that started this one had.
+# Not ru_maxrss: it starts at the usage of the parent process.
 peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-print(json.dumps(told | {"seconds": time.perf_counter() - start, "cpu": time.process_time() - began,
+print(json.dumps(figures | {"seconds": time.perf_counter() - start, "cpu": time.process_time() - began,
                          "peak_mb": int(peak.split()[1]) / 1024}))
 """
 _STEPS = {
@@ -37,20 +37,20 @@ _STEPS = {
     "read": "told = {'rows': sum(t.num_rows for t in read_tables(source, Policy.load(policy))[0].values())}",
     "release": """
 release = anonymize(source, Policy.load(policy))
-told = {"rows_out": dict(release.explain["rows_out"]), "metrics": dict(release.metrics)}
+figures = {"rows_out": dict(release.explain["rows_out"]), "metrics": dict(release.metrics)}
 release.to_dir(Path(folder))
 """,
     "whole": """
 write = write_omop_release if source.startswith("sqlite") else write_fhir_release
 release = anonymize(source, Policy.load(policy))
-told = {"rows_out": dict(release.explain["rows_out"])}
+figures = {"rows_out": dict(release.explain["rows_out"])}
 release.to_dir(Path(folder))
-told |= {"written": sum(write(Path(folder), Path(folder + ".out")).values())}
+figures |= {"written": sum(write(Path(folder), Path(folder + ".out")).values())}
 """,
     "verify": "told = {'holds': verify(source, Policy.load(policy)).holds}",
     "attack": """
-found = next(one for one in audit(source, Policy.load(policy), seed=1).outcomes if one.attack == "linked-tables")
-told = {"persons": found.tried, "highest": found.highest, "conceded": found.claim, **found.figures}
+outcome = next(one for one in audit(source, Policy.load(policy), seed=1).outcomes if one.attack == "linked-tables")
+figures = {"persons": outcome.tried, "highest": outcome.highest, "conceded": outcome.claim, **outcome.figures}
 """,
     "write fhir": "told = {'resources': sum(write_fhir_release(Path(source), Path(folder)).values())}",
     "write omop": "told = {'rows': sum(write_omop_release(Path(source), Path(folder)).values())}",
@@ -58,7 +58,7 @@ told = {"persons": found.tried, "highest": found.highest, "conceded": found.clai
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Measures 10,000 patients with 40,000 encounters in each standard, and a million resources; or a tenth of them."""
+    """Measure 10,000 patients with 40,000 encounters in each standard, and a million resources; or a tenth of them."""
     visits = 4_000 if quick else 40_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -81,8 +81,8 @@ def _hospital(folder: Path, standard: str, visits: int) -> dict[str, Any]:
         "attack": _step("attack", folder / "release", policy, "-"),
         "write": _step(f"write {kind}", folder / "release", "-", out),
     }
-    told = _omop(out) if standard == "omop" else _parsed(out, standard)
-    return {"megabytes": _size(data) / 1e6, **steps, **told, "canaries": _canaries(data, [out, folder / "release"])}
+    checks = _omop(out) if standard == "omop" else _parsed(out, standard)
+    return {"megabytes": _size(data) / 1e6, **steps, **checks, "canaries": _canaries(data, [out, folder / "release"])}
 
 
 def _made(folder: Path, standard: str, visits: int) -> tuple[Path, str, Path]:
@@ -94,7 +94,7 @@ def _made(folder: Path, standard: str, visits: int) -> tuple[Path, str, Path]:
 
 
 def _million(folder: Path, visits: int) -> dict[str, Any]:
-    """In and out by themselves, the release between them, and all of it in one process."""
+    """Measure reading and writing alone, the release between them, and everything in one process."""
     folder.mkdir()
     data, url, policy = _made(folder, "r5", visits)
     read = _step("read", url, policy, "-")
@@ -107,28 +107,30 @@ def _million(folder: Path, visits: int) -> dict[str, Any]:
 
 
 def _parsed(out: Path, standard: str) -> dict[str, Any]:
-    """What another library says of the output: every resource validated, counted per type; references that lead nowhere."""
+    """Validate the output with another library: valid resources per type, repeated ids and dangling references."""
     if standard == "r4":
         from fhir.resources.R4B import get_fhir_model_class as model
 
-        found = [entry["resource"] for entry in json.loads(out.read_bytes())["entry"]]
+        resources = [entry["resource"] for entry in json.loads(out.read_bytes())["entry"]]
     else:
         from fhir.resources import get_fhir_model_class as model
 
-        found = [json.loads(line) for file in out.iterdir() for line in file.read_text().splitlines()]
+        resources = [json.loads(line) for file in out.iterdir() for line in file.read_text().splitlines()]
     valid: Counter[str] = Counter()
-    for resource in found:
+    for resource in resources:
         model(resource["resourceType"]).model_validate(resource)
         valid[resource["resourceType"]] += 1
-    ids = {f"{one['resourceType']}/{one['id']}" for one in found}
-    home = {f"Encounter/{one['id']}": one["subject"] for one in found if one["resourceType"] == "Encounter"}
-    lost = sum(one[name]["reference"] not in ids for one in found for name in ("subject", "encounter") if name in one)
-    lost += sum("encounter" in one and home.get(one["encounter"]["reference"]) != one["subject"] for one in found)
-    return {"valid": dict(valid), "named_twice": len(found) - len(ids), "lost_references": lost}
+    ids = {f"{one['resourceType']}/{one['id']}" for one in resources}
+    home = {f"Encounter/{one['id']}": one["subject"] for one in resources if one["resourceType"] == "Encounter"}
+    lost = sum(
+        one[name]["reference"] not in ids for one in resources for name in ("subject", "encounter") if name in one
+    )
+    lost += sum("encounter" in one and home.get(one["encounter"]["reference"]) != one["subject"] for one in resources)
+    return {"valid": dict(valid), "named_twice": len(resources) - len(ids), "lost_references": lost}
 
 
 def _omop(out: Path) -> dict[str, Any]:
-    """What another library says of the database: rows per table, columns, and rows whose key leads nowhere."""
+    """Check the database with another library: rows per table, columns, and rows with dangling keys."""
     from sqlalchemy import MetaData, create_engine, func, select, text
 
     engine = create_engine(f"sqlite:///{out}")
@@ -149,13 +151,13 @@ def _omop(out: Path) -> dict[str, Any]:
 
 
 def _canaries(data: Path, places: list[Path]) -> dict[str, int]:
-    """Words of the input that no output may hold: ids and names of all persons, notes; and how many were found."""
+    """Count words of the input that no output may contain (ids, names, notes), and how many were found."""
     import sqlite3
 
     if data.is_dir():
         text = b"".join(file.read_bytes() for file in data.iterdir() if file.suffix != ".yaml")
-        found = re.findall(rb'"(?:id|value|text)":"([^"]{4,})"', text)
-        words = {word.rstrip(b".") for word in found} | {b"Seen", b"Done", b"<div>", b"mrn"}
+        values = re.findall(rb'"(?:id|value|text)":"([^"]{4,})"', text)
+        words = {word.rstrip(b".") for word in values} | {b"Seen", b"Done", b"<div>", b"mrn"}
     else:
         link = sqlite3.connect(data)
         words = {str(cell).encode() for (cell,) in link.execute("SELECT person_source_value FROM person")}

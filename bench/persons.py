@@ -1,6 +1,6 @@
-"""Persons instead of records: what counting them costs each table method, on hospital admissions with three visits a person.
+"""Persons instead of records: the cost of counting persons for each table method, with three admissions per person.
 
-Every release passes the gate, so that the judge has compared it with its input. `python -m bench.persons` prints the table.
+Every release passes the gate, so the verifier has compared it with its input. `python -m bench.persons` prints the table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COLUMNS: dict[str, Any] = {
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Seconds, loss and suppressed records of every method, by records and by persons."""
+    """Return seconds, loss and suppressed records of every method, by records and by persons."""
     table = visits.generate(6_000 if quick else 60_000, 1, mean=3)
     return {
         method: {counting: released(table, method, counting) for counting in ("records", "persons")}
@@ -42,7 +42,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def released(table: pa.Table, method: str, counting: str) -> dict[str, Any]:
-    """One release, verified by the gate."""
+    """Make one release, verified by the gate."""
     privacy = {"l": 3, "suppression": 0.05} if method == "anatomy" else {"k": 5, "l": 3, "suppression": 0.05}
     rules = {"version": 1, "columns": COLUMNS, "privacy": privacy, "table": {"method": method}}
     policy = Policy.from_dict(rules | ({"person": "patient_id"} if counting == "persons" else {}))
@@ -59,7 +59,7 @@ def released(table: pa.Table, method: str, counting: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Prints the figures row by row."""
+    """Print the figures row by row."""
     table = visits.generate(60_000, 1, mean=3)
     print("| method | counting | seconds | loss | suppressed |\n|---|---|---:|---:|---:|", flush=True)
     for method in METHODS:

@@ -1,4 +1,4 @@
-"""Priors: how often an informed reader is right under the veil, and how exact the recipient's counts are."""
+"""Priors: how often an informed attacker is right under the veil, and the error of the recipient's counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STAY = {"role": "quasi", "hierarchy": {"intervals": [[1, 3, 7, 14, 28], [7, 28]
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """Adult (l = 8) with its fields as they are and one or two levels up, the hospital (l = 10); public, and epsilon 1."""
+    """Measure Adult (l = 8) exact and one or two levels up, and the hospital (l = 10); public prior, and epsilon 1."""
     figures: dict[str, Any] = {}
     for name, (table, policy, l) in _worlds(20_000 if quick else 100_000).items():
         for epsilon in (None, 1.0):
@@ -46,7 +46,7 @@ def _worlds(size: int) -> dict[str, tuple[pa.Table, Policy, int]]:
 
 
 def adult_fields(folder: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Adult with what is missing in it, and its quasi-identifiers."""
+    """Return Adult including missing values, and its quasi-identifiers."""
     table = adult.load_stream(folder)
     for at, name in enumerate(table.column_names):
         if name in {"workclass", "native-country"}:
@@ -93,18 +93,20 @@ def _figures(fitted: FittedPrior) -> dict[str, Any]:
 
 
 def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dict[str, Any]:
-    """Coverage of the 95 % interval and the median relative standard error, over values with at least 1 % of the records."""
+    """Return coverage of the 95 % interval and the median relative standard error, for values in at least 1 % of records."""
     rng = np.random.default_rng(2)
     prior, values = fitted.prior, fitted.domain.encode(table[policy.sensitive[0]])
     rows = prior.assign_strata(published_fields(table, policy, prior.columns), table.num_rows)
     unseen = prior.shares[rows, values] == 0
-    eta = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(rows, minlength=len(prior.strata))
+    omission_rates = np.bincount(rows, unseen, minlength=len(prior.strata)) / np.bincount(
+        rows, minlength=len(prior.strata)
+    )
     orders = random_permutations(len(prior.labels), rng)
-    stretches = prior.segments(l)
-    veil = Veil(prior.labels, stretches, orders, eta, np.zeros(len(eta)))
+    segments = prior.segments(l)
+    veil = Veil(prior.labels, segments, orders, omission_rates, np.zeros(len(omission_rates)))
     covered, errors = [], []
     for _ in range(20):
-        records = Records(rows, draw_candidates(values, rows, stretches, orders, rng))
+        records = Records(rows, draw_candidates(values, rows, segments, orders, rng))
         for code in np.flatnonzero(np.bincount(values, minlength=len(prior.labels)) >= table.num_rows / 100):
             true = int(((values == code) & ~unseen).sum())
             answer = counts(veil, records, np.eye(len(prior.labels))[code])
@@ -114,7 +116,7 @@ def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dic
 
 
 def _million() -> dict[str, float]:
-    """Seconds to count one value in a million records with l = 10, 30 rows and 139 values; first and once more."""
+    """Return seconds to count one value in a million records (l = 10, 30 strata, 139 values); first and second time."""
     rng = np.random.default_rng(3)
     shares = rng.dirichlet(np.full(139, 0.5), size=30)
     whole = np.floor(shares * 10 * (1 << 40)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""The recipient's half: do the intervals hold, how wide are they beside the channel's own bound, and how far off are group shares?"""
+"""Recipients: coverage of the intervals, their width relative to the bound of the channel, and the error of group shares."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from bench.reading import releases
-from bench.reading.bounds import Lives, groups_bound, lives_bound, veil_bound
-from bench.reading.queries import TELLS, Query, queries
+from bench.reading.bounds import PersonEvents, groups_bound, persons_bound, veil_bound
+from bench.reading.queries import LIFT, Query, queries
 from bench.reading.releases import Opened
 from bench.reading.worlds import World, worlds
 from reticent.read.question import Question
@@ -22,7 +22,7 @@ from reticent.read.shape.veil import Veiled
 from reticent.read.where import match_all
 
 BOUNDED = 5
-"""Every so many questions the bound is computed: it costs more than all answers together."""
+"""The bound is computed for one query in so many: it costs more than all answers together."""
 METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
     "veil": releases.veil,
     "anatomy": releases.anatomy,
@@ -32,7 +32,7 @@ METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """Coverage, width and error by data set and method; a regression on draws; the time of a million records."""
+    """Return coverage, width and error by data set and method; a regression on draws; the time for a million records."""
     seeds, number, n = ((1,), 40, 6_000) if quick else ((1, 2, 3), 140, 15_000)
     lines: dict[str, list[dict[str, float]]] = {}
     for seed in seeds:
@@ -52,7 +52,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
 
 def _ask(opened: Opened, world: World, number: int, seed: int) -> list[dict[str, float]]:
     rng = np.random.default_rng(seed)
-    asked = queries(opened.truth, world.fields, world.hidden, number, rng)
+    asked = queries(opened.true_records, world.fields, world.hidden, number, rng)
     return [_line(opened, world, query, bounded=at % BOUNDED == 0) for at, query in enumerate(asked)]
 
 
@@ -69,35 +69,35 @@ def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[
         "smooth": abs(received.count(query.values, query.where, smooth=True).estimate - query.count) / query.count,
         "shares": abs(shares - query.count) / query.count,
         "best": 0.6745 * np.sqrt(bound) / query.count,
-        "disclosive_columns": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS),
+        "disclosive_columns": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= LIFT),
     }
 
 
 def _bound(opened: Opened, world: World, query: Query, target: np.ndarray) -> float:
-    shape, truth = opened.received.shape, codes(opened.truth[world.hidden], opened.received.values)
+    shape, true_values = opened.received.shape, codes(opened.true_records[world.hidden], opened.received.values)
     if isinstance(shape, Veiled):
-        return _veil_bound(shape, query.region, truth, target)
+        return _veil_bound(shape, query.region, true_values, target)
     if isinstance(shape, Grouped):
-        inside, totals = (np.bincount(part, minlength=len(target)) for part in (truth[query.region], truth))
+        inside, totals = (np.bincount(part, minlength=len(target)) for part in (true_values[query.region], true_values))
         return groups_bound(shape.groups, inside, totals, target)
     return 0.0
 
 
-def _veil_bound(shape: Veiled, region: np.ndarray, truth: np.ndarray, target: np.ndarray) -> float:
-    """By the channel alone where only first sights are asked for; else by persons, their first sets and the kernel."""
+def _veil_bound(shape: Veiled, region: np.ndarray, true_values: np.ndarray, target: np.ndarray) -> float:
+    """Return the bound of the channel for first events; otherwise of persons, their first sets and the kernel."""
     rows, events, first = shape._strata, shape._events, shape._first_record  # noqa: SLF001
     region = region & (first >= 0)
     if not events[region].any():
-        return veil_bound(shape.veil, rows[region], truth[region], target)
+        return veil_bound(shape.veil, rows[region], true_values[region], target)
     at = np.flatnonzero(region)
     at = at[np.lexsort((events[at], first[at]))]
     heads, starts = np.unique(first[at], return_index=True)
     parts = [tuple(part.tolist()) for part in np.split(events[at], starts[1:])]
-    return lives_bound(shape.veil, shape._kernel_step, Lives(rows[heads], truth[heads], parts), target)  # noqa: SLF001
+    return persons_bound(shape.veil, shape._kernel_step, PersonEvents(rows[heads], true_values[heads], parts), target)  # noqa: SLF001
 
 
 def _shares(received: Any, query: Query, target: np.ndarray) -> float:
-    """What everybody does: the share of the values among a record's candidates, or in its group."""
+    """Return the naive estimate: the share of the values among a record's candidates, or in its group."""
     shape = received.shape
     match = received._match(query.where)  # noqa: SLF001
     if isinstance(shape, Veiled):
@@ -111,23 +111,23 @@ def _shares(received: Any, query: Query, target: np.ndarray) -> float:
 
 def _summary(rows: list[dict[str, float]]) -> dict[str, float]:
     table = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    tells = table["disclosive_columns"] > 0
+    lifted = table["disclosive_columns"] > 0
     out = {"queries": len(rows), "holds": table["holds"].mean(), "error": np.median(table["error"])}
     if not np.isnan(table["width"]).all():
         out |= {
             "width_over_bound": np.nanmedian(table["width"]),
             "error_smooth": np.median(table["smooth"]),
-            "error_smooth_where_it_tells": np.median(table["smooth"][tells]),
+            "error_smooth_where_it_tells": np.median(table["smooth"][lifted]),
             "error_of_shares": np.median(table["shares"]),
             "best_possible": np.nanmedian(table["best"]),
-            "error_where_it_tells": np.median(table["error"][tells]),
-            "error_of_shares_where_it_tells": np.median(table["shares"][tells]),
+            "error_where_it_tells": np.median(table["error"][lifted]),
+            "error_of_shares_where_it_tells": np.median(table["shares"][lifted]),
         }
     return {key: round(float(value), 3) for key, value in out.items()}
 
 
 def _million(n: int) -> dict[str, float]:
-    """Seconds of the process to count by ten groups, the channel made anew."""
+    """Return processor seconds to count by ten groups, with a new channel."""
     world = worlds(20_000, 1)[0]
     shape = releases.veil(world, 1, Path()).received.shape
     assert isinstance(shape, Veiled)

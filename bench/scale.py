@@ -1,10 +1,10 @@
-"""Scale: Kafka per number of workers, Spark streams per number of shards, tables on Spark and through DuckDB against the rows.
+"""Scale: Kafka by number of workers, Spark streams by number of shards, tables on Spark and DuckDB by number of rows.
 
     python -m bench scale                       all parts
     python -m bench.scale PART... [--quick]     some of: kafka, held, streams, tables, on_disk; --method and --rows choose tables
-    python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, judged and written
+    python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, verified and written
 
-Each part can be run by itself; its figures take the place of the earlier ones in `bench/results/scale.json`, the others stay.
+Each part can run alone; its figures replace the earlier ones in `bench/results/scale.json`, the others stay.
 The services are those of the tests (scripts/install-kafka).
 """
 
@@ -31,12 +31,12 @@ RESULTS = ROOT / "bench" / "results" / "scale.json"
 PARTS = ("kafka", "withheld", "streams", "tables", "on_disk")
 LARGE = "large"
 KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
-"""What tells the figures of a part from each other."""
+"""Keys that distinguish the figures of a part."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Which tables are asked for: methods and numbers of rows, those of the part where none are given."""
+    """The tables to measure: methods and numbers of rows; by default those of the part."""
 
     methods: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ ALL = Tables()
 
 
 def part(name: str, folder: Path, *, quick: bool, asked: Tables) -> Any:
-    """The figures of one part."""
+    """Return the figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
     if name == "withheld":
@@ -70,7 +70,7 @@ def part(name: str, folder: Path, *, quick: bool, asked: Tables) -> Any:
 
 
 def measure(parts: tuple[str, ...], *, quick: bool, asked: Tables = ALL) -> dict[str, Any]:
-    """The figures of parts, each with the machine's calibration and its seconds beside it."""
+    """Return the figures of the parts, each with the machine's calibration and its duration."""
     out: dict[str, Any] = {"measured": {}}
     for name in parts:
         with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +83,7 @@ def measure(parts: tuple[str, ...], *, quick: bool, asked: Tables = ALL) -> dict
 
 
 def merged(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Known figures with new ones in their places; lines of a table are told apart by what `KEYS` says."""
+    """Return known figures replaced by new ones; `KEYS` distinguishes the lines of a table."""
     out = dict(known)
     for name, figures in new.items():
         if name == "measured":
@@ -97,19 +97,19 @@ def merged(known: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def known() -> dict[str, Any]:
-    """The figures of earlier runs."""
+    """Return the figures of earlier runs."""
     figures = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else {}
     return {name: figures[name] for name in ("measured", *PARTS) if name in figures}
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """All parts but the large one, whose earlier figures stay."""
+    """Run all parts except the large one, whose earlier figures stay."""
     figures = measure(PARTS, quick=quick)
     return figures if quick else merged(known(), figures)
 
 
 def main() -> None:
-    """Runs the parts named and writes their figures into the results."""
+    """Run the named parts and write their figures into the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="+", choices=[*PARTS, LARGE])
     parser.add_argument("--quick", action="store_true", help="small sizes, nothing is written")

@@ -1,7 +1,7 @@
-"""Cost of one release of a series: size, m, and what the whole publisher adds to the core.
+"""Series: cost of one release by size and m, and what the publisher adds to the core.
 
-Figures are seconds for the second release of a synthetic census (the first gives everybody a past): 10% left, 25% new,
-25% internal updates, update diameter 10. `core` is the three phases alone; `release` is the whole publisher on an Arrow
+Figures are seconds for the second release of a synthetic census (the first gives everybody a past): 10 % left, 25 % new,
+25 % internal updates, update diameter 10. `core` is the three phases alone; `release` is the whole publisher on an Arrow
 table: hashing persons, encoding, phases, risk of every person, gate, covers of the quasi-identifiers.
 """
 
@@ -34,17 +34,17 @@ POLICY = {
 
 
 def setting(n: int, d: int = 10) -> Setting:
-    """A second release of about n records."""
+    """Return the setting for a second release of about n records."""
     first = n * 20 // 23
     return Setting(first=first, deleted=first // 10, inserted=first // 4, updated=first // 4, releases=2, diameter=d)
 
 
 def core(pool: Any, n: int, m: int, d: int = 10) -> dict[str, float]:
-    made = Series("m-distinct", m, diameter(d))
+    series = Series("m-distinct", m, diameter(d))
     first, second = snapshots(setting(n, d), pool)
-    made.publish(first)
+    series.publish(first)
     start = time.perf_counter()
-    grouping = made.publish(second)
+    grouping = series.publish(second)
     seconds = time.perf_counter() - start
     return {
         "records": len(second.values),
@@ -63,17 +63,21 @@ def release(pool: Any, n: int) -> dict[str, float]:
         columns["occupation"] = pa.array(table.values).cast(pa.string())
         engine.push(pa.table(columns))
         start = time.perf_counter()
-        (made,) = engine.cut()
+        (released,) = engine.cut()
         seconds = time.perf_counter() - start
-    return {"records": made.records.input, "seconds": seconds, **{k: float(v) for k, v in made.metrics.items()}}
+    return {
+        "records": released.records.input,
+        "seconds": seconds,
+        **{k: float(v) for k, v in released.metrics.items()},
+    }
 
 
 def queries(pool: Any, n: int, count: int) -> dict[str, float]:
-    from reticent.reproduce.m_distinct import Queries, relative_errors  # `bench.compared` has versions without it
+    from reticent.reproduce.m_distinct import Queries, relative_errors  # `bench.compare_cases` has versions without it
 
-    made = Series("m-distinct", 4, diameter(10))
+    series = Series("m-distinct", 4, diameter(10))
     for table in snapshots(setting(n), pool):
-        grouping = made.publish(table)
+        grouping = series.publish(table)
     asked = Queries.draw(list(SIZES.values()), 0.5, count, np.random.default_rng(1))
     start = time.perf_counter()
     estimate = asked.estimate(grouping, table.quasi)
@@ -83,7 +87,7 @@ def queries(pool: Any, n: int, count: int) -> dict[str, float]:
 
 
 def run(*, quick: bool = False) -> dict[str, Any]:
-    """All figures; `quick` only shows that everything runs."""
+    """Return all figures; `quick` only shows that everything runs."""
     sizes = (2_000, 5_000) if quick else (20_000, 65_000, 200_000, 500_000)
     middle = sizes[1]
     pool = census(sizes[-1] * 3 // 2, 1)

@@ -1,13 +1,13 @@
-"""Load on loopback: 200 feeds push batches of 100 records over HTTP into one durable stream.
+"""Service: 200 feeds push batches of 100 records over HTTP (loopback) into one durable stream.
 
-The latency while the feeds together offer a steady rate, several times over and once so long that a whole state is written
-on the way; and the most that the server takes when every feed sends its next batch as soon as the last is answered.
-Each feed sends at its own times, and a batch that is answered late counts from the time it was due. Nothing is left out:
-the feeds connect with their first batches, within the first second, and the server has just begun. Load and server share
-the machine. `inside` is the server's own view, from a batch's arrival to its commit, over the last ten seconds.
+Measured are the latency at a steady total rate, several times and once long enough to write a whole state, and the maximum
+rate when every feed sends its next batch after the last answer. Each feed has its own schedule, and a late batch counts from
+the time it was due. Nothing is excluded: feeds connect with their first batches, within the first second after the server's
+start. Load and server share the machine. `inside` is the server's own figure, from a batch's arrival to its commit, over
+the last ten seconds.
 
-With `kill`, the server is killed in the middle and started again; feeds retry with their keys, and every record must be in
-the released stream exactly once.
+With `kill`, the server is killed in the middle and restarted. Feeds retry with their keys, and every record must be in the
+released stream exactly once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FEEDS, BATCH, STEADY = 200, 100, 20_500
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Figures of a steady load, of the most the server takes, and of a run with a kill in the middle."""
+    """Return figures of a steady load, of the maximum rate, and of a run with a kill in the middle."""
     seconds = 3.0 if quick else 12.0
     return {
         "steady": [load(seconds=seconds, rate=STEADY) for _ in range(1 if quick else 3)],
@@ -51,7 +51,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 def load(
     *, seconds: float, rate: float | None, feeds: int = FEEDS, batch: int = BATCH, kill: bool = False
 ) -> dict[str, Any]:
-    """One run against a fresh server; `rate` in records per second over all feeds, None for as fast as it goes."""
+    """Run once against a new server; `rate` in records per second over all feeds, None for the maximum."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         try:
@@ -63,7 +63,7 @@ def load(
 
 
 def pushed(server: Server, plan: Plan) -> dict[str, Any]:
-    """What came of a plan."""
+    """Run a plan and return its figures."""
     before = _processor(server)
     asyncio.run(plan.go())
     after, inside = _processor(server), server.status()
@@ -76,13 +76,13 @@ def pushed(server: Server, plan: Plan) -> dict[str, Any]:
 
 
 def _processor(server: Server) -> dict[str, float]:
-    """Processor time so far: of the server, of the drafts it computes, and of the load with whoever opens pages."""
+    """Return processor time so far: of the server, of its drafts, and of the load with the client that opens pages."""
     own = time.process_time()
     return {"server": server.cpu_seconds(), "drafts": server.drafts_seconds(), "load": own}
 
 
 class Server:
-    """A server process on a store of its own."""
+    """A server process with its own store."""
 
     def __init__(self, folder: Path, *, studio: bool = False) -> None:
         self.store = folder / "store.db"
@@ -94,26 +94,26 @@ class Server:
         self.start()
         with self.client() as client:
             files = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
-            made = client.post("/streams", json={"name": "bench", "policy": policy_yaml("feed"), "files": files})
-            made.raise_for_status()
+            response = client.post("/streams", json={"name": "bench", "policy": policy_yaml("feed"), "files": files})
+            response.raise_for_status()
 
     @property
     def address(self) -> str:
-        """Where the API is."""
+        """The address of the API."""
         return f"http://127.0.0.1:{self.port}/api/v1"
 
     def client(self) -> httpx.Client:
-        """The custodian's."""
+        """Return a client for the custodian."""
         return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {self.custodian}"}, timeout=60)
 
     def status(self) -> dict[str, Any]:
-        """What the server says of its stream."""
+        """Return the server's status of its stream."""
         with self.client() as client:
-            found: dict[str, Any] = client.get("/streams/bench").raise_for_status().json()
-            return found
+            status: dict[str, Any] = client.get("/streams/bench").raise_for_status().json()
+            return status
 
     def start(self) -> None:
-        """Starts the process and waits until it answers."""
+        """Start the process and wait until it answers."""
         command = [sys.executable, "-m", "reticent", "serve", "--store", str(self.store), *self._pages]
         command += ["--port", str(self.port), "--rate", "1000000"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -125,23 +125,23 @@ class Server:
                 break
 
     def cpu_seconds(self) -> float:
-        """Processor time of the process so far."""
+        """Return the processor time of the process so far."""
         times = psutil.Process(self.process.pid).cpu_times()
         return float(times.user + times.system)
 
     def drafts_seconds(self) -> float:
-        """Processor time of the processes it has started."""
+        """Return the processor time of its child processes."""
         process = psutil.Process(self.process.pid)
         ended = process.cpu_times()
         going = [child.cpu_times() for child in process.children(recursive=True)]
         return float(ended.children_user + ended.children_system + sum(one.user + one.system for one in going))
 
     def memory(self) -> float:
-        """Megabytes that the process holds."""
+        """Return the memory of the process in megabytes."""
         return float(psutil.Process(self.process.pid).memory_info().rss) / 1e6
 
     def stop(self, how: signal.Signals) -> None:
-        """Ends the process."""
+        """End the process."""
         self.process.send_signal(how)
         self.process.wait()
         assert self.process.stderr is not None
@@ -150,13 +150,13 @@ class Server:
 
 @dataclass
 class Plan:
-    """What the feeds do, and what came of it."""
+    """The schedule of the feeds, and its result."""
 
     server: Server
     seconds: float
     feeds: int
     batch: int
-    pace: float | None
+    batches_per_second: float | None
     kill: bool = False
     latencies: list[float] = field(default_factory=list)
     sent: set[str] = field(default_factory=set)
@@ -164,7 +164,7 @@ class Plan:
     took: float = 0.0
 
     async def go(self) -> None:
-        """All feeds at once."""
+        """Run all feeds at once."""
         bodies = _bodies(self.batch)
         begin = time.perf_counter() + 0.2
         tasks = [asyncio.create_task(self._feed(i, bodies, begin)) for i in range(self.feeds)]
@@ -177,7 +177,7 @@ class Plan:
 
     async def _feed(self, number: int, bodies: list[bytes], begin: float) -> None:
         connection = Connection(self.server)
-        due = begin + (number / self.feeds) * (1 / self.pace if self.pace else 0.1)
+        due = begin + (number / self.feeds) * (1 / self.batches_per_second if self.batches_per_second else 0.1)
         turn = 0
         while due < begin + self.seconds:
             await asyncio.sleep(due - time.perf_counter())
@@ -189,11 +189,11 @@ class Plan:
                 await asyncio.sleep(0.2)
             self.latencies.append(time.perf_counter() - due)
             turn += 1
-            due = due + 1 / self.pace if self.pace else time.perf_counter()
+            due = due + 1 / self.batches_per_second if self.batches_per_second else time.perf_counter()
         connection.close()
 
     def figures(self) -> dict[str, Any]:
-        """Throughput, latencies, and whether every record was released exactly once."""
+        """Return throughput, latencies, and whether every record was released exactly once."""
         times = sorted(self.latencies)
         lost, doubled = _compare(self.server, self.sent, self.batch)
         assert not lost, f"{lost} records lost"
@@ -214,26 +214,26 @@ class Plan:
 
 
 class Connection:
-    """A kept-alive connection that costs the client as little as it can."""
+    """A keep-alive connection with little cost for the client."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def push(self, key: str, body: bytes) -> bool:
-        """Sends one batch; whether it was released."""
+        """Send one batch; return whether it was released."""
         try:
             if self._streams is None:
                 self._streams = await asyncio.open_connection("127.0.0.1", self._server.port)
-            reader, writer = self._streams
+            response, writer = self._streams
             head = (
                 f"POST /api/v1/streams/bench/records HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self._server.feed}\r\n"
                 f"Content-Type: application/x-ndjson\r\nIdempotency-Key: {key}\r\nContent-Length: {len(body)}\r\n\r\n"
             )
             writer.write(head.encode() + body)
-            answer = await reader.readuntil(b"\r\n\r\n")
+            answer = await response.readuntil(b"\r\n\r\n")
             length = int(answer.lower().split(b"content-length:")[1].split(b"\r\n")[0])
-            await reader.readexactly(length)
+            await response.readexactly(length)
         except (OSError, asyncio.IncompleteReadError):
             self.close()
             return False
@@ -241,7 +241,7 @@ class Connection:
         return answer.startswith(b"HTTP/1.1 200")
 
     def close(self) -> None:
-        """Closes it."""
+        """Close the connection."""
         if self._streams is not None:
             with contextlib.suppress(OSError):
                 self._streams[1].close()
@@ -249,7 +249,7 @@ class Connection:
 
 
 def _bodies(batch: int) -> list[bytes]:
-    """Some batches; the plain column of each record is its mark."""
+    """Return batches; the plain column of each record is its mark."""
     table = feed.generate(20 * batch, 1)
     bodies = []
     for i in range(20):

@@ -1,7 +1,7 @@
-"""Durable commits per second, and what one costs: a step stores a released batch, a change of state and the position.
+"""Store: durable commits per second, and the cost of one: a released batch, a change of state and the position.
 
-And what it costs a stream that its store proves itself: the same feed with and without digests, witness and ledger, and encrypted,
-in turn, in one run.
+And the cost of the store's integrity checks for a stream: the same feed with and without digests, rollback marker and
+ledger, and encrypted, in turn, in one run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RECORD = 200  # bytes
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Steps and records per second on SQLite for batches of 1, 100 and 10,000 records, and a snapshot of 50 MB."""
+    """Return steps and records per second on SQLite for batches of 1, 100 and 10,000 records, and a snapshot of 50 MB."""
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "store.db") as store:
         store.register("bench", policy_hash="bench")
         with store.lock("bench"):
@@ -39,7 +39,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def _proof(records: int, rounds: int) -> dict[str, float]:
-    """Processor time of a record from CSV to NDJSON on a durable store, and how much of it is the proof; the best of each."""
+    """Return processor time per record from CSV to NDJSON with a durable store, and the share of the checks; best of each."""
     best = dict.fromkeys(("bare", "proved", "encrypted"), float("inf"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -55,7 +55,7 @@ def _proof(records: int, rounds: int) -> dict[str, float]:
 
 
 def _as(way: str, folder: Path) -> ExitStack:
-    """A store without digests, witness and ledger; as it is; or encrypted."""
+    """Prepare a store without digests, rollback marker and ledger; as it is; or encrypted."""
     stack = ExitStack()
     if way == "encrypted":
         stack.enter_context(mock.patch.dict("os.environ", {FILE: str(folder / "key")}))

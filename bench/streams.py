@@ -1,6 +1,6 @@
-"""Streams: what a record costs, on codes, through Arrow, end to end with the durable store, and one at a time.
+"""Streams: cost of a record on codes, through Arrow, end to end with the durable store, and one at a time.
 
-Figures are the best of several runs; `cpu` is the time of the process, which neighbours on the machine disturb less.
+Figures are the best of several runs; `cpu` is processor time, which other work on the machine affects less.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = {
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Everything the streams promise, measured."""
+    """Return all figures of the streams."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_prior(folder)
@@ -61,7 +61,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def _best(work: Callable[[], int], times: int = 3) -> dict[str, float]:
-    """Microseconds per record and records per second, by the clock and by the process."""
+    """Return microseconds per record and records per second, in wall and processor time."""
     wall = cpu = float("inf")
     for _ in range(times):
         start, busy = time.perf_counter(), time.process_time()
@@ -72,7 +72,7 @@ def _best(work: Callable[[], int], times: int = 3) -> dict[str, float]:
 
 
 class _Codes:
-    """A stream on codes: 30 values, the most frequent just below 1/10, a tenth of the records by returning persons."""
+    """A stream of codes: 30 values, the most frequent just below 1/10, a tenth of the records by returning persons."""
 
     def __init__(self, n: int) -> None:
         rng = np.random.default_rng(1)
@@ -83,12 +83,12 @@ class _Codes:
     def take(self) -> tuple[Any, ...]:
         share = np.array(self.counts) / sum(self.counts)
         codes = self.rng.choice(DOMAIN, size=self.n, p=share).astype(np.int32)
-        qis = self.rng.integers(0, 1 << 60, self.n).astype(np.uint64)
+        quasi = self.rng.integers(0, 1 << 60, self.n).astype(np.uint64)
         seqs = np.arange(self.at, self.at + self.n, dtype=np.uint64)
         back = self.rng.random(self.n) < 0.1
         persons = np.where(back, self.rng.integers(0, max(self.at, 1), self.n), seqs).astype(np.uint64)
         self.at += self.n
-        return seqs, qis, persons, codes
+        return seqs, quasi, persons, codes
 
     def delay_free(self) -> Any:
         rank = np.arange(DOMAIN, dtype=np.uint32)
@@ -98,16 +98,16 @@ class _Codes:
         )
 
     def people(self) -> Any:
-        stretches = veil.segments_of_counts(np.array([self.counts], dtype=np.uint64), l=L)
+        segments = veil.segments_of_counts(np.array([self.counts], dtype=np.uint64), l=L)
         orders = veil.random_permutations(DOMAIN, count=64, seed=bytes(32))
         kernel = veil.Kernel.from_stays(
             np.full(DOMAIN, veil.SLOT_LENGTH // 2, dtype=np.uint64), within=0, parents=np.zeros(DOMAIN, dtype=np.uint32)
         )
-        return veil.People(veil.Veil(key=bytes(32), l=L, segments=stretches, permutations=orders, kernel=kernel))
+        return veil.People(veil.Veil(key=bytes(32), l=L, segments=segments, permutations=orders, kernel=kernel))
 
 
 class _Quick(random.Random):
-    """Python's own generator in the place of ChaCha20: the twin is not slowed down by its randomness."""
+    """Python's generator instead of ChaCha20, so that randomness does not slow down the reference implementation."""
 
     def at(self, seq: int) -> None:
         pass
@@ -136,15 +136,15 @@ def _codes(n: int) -> dict[str, Any]:
 
     records = list(zip(*(column[: min(n, 50_000)].tolist() for column in source.take()), strict=True))
     draw = _Quick(1)
-    twin = DelayFreeTwin(draw, draw, L, "matched", inclusion_probabilities(source.counts, L).tolist())
+    reference = DelayFreeTwin(draw, draw, L, "matched", inclusion_probabilities(source.counts, L).tolist())
 
     def slowly() -> int:
-        for seq, qi, _, code in records:
-            twin.push(seq, qi, code)
+        for seq, quasi, _, code in records:
+            reference.push(seq, quasi, code)
         return len(records)
 
     figures: dict[str, Any] = {
-        "delay_free": native(lambda seqs, qis, _, codes: free.push(seqs, qis, codes)),
+        "delay_free": native(lambda seqs, quasi, _, codes: free.push(seqs, quasi, codes)),
         "veil": native(lambda _, __, who, codes: people.take(who, who, rows, codes)),
         "delay_free_twin": _best(slowly, 1),
     }
@@ -202,7 +202,7 @@ def _end_to_end(folder: Path, n: int) -> dict[str, Any]:
 
 
 def _single(folder: Path, n: int) -> dict[str, Any]:
-    """A record at a time through the public interface, Arrow in and a Release out."""
+    """Push a record at a time through the public interface, Arrow in and a Release out."""
     table = feed.generate(n + 200, seed=2)
     table = pa.table({name: table.column(name).cast(pa.string()) for name in table.column_names}).combine_chunks()
     figures = {}
@@ -267,7 +267,7 @@ def _castle_codes(n: int) -> Callable[[], int]:
 
 
 def _memory(n: int) -> dict[str, Any]:
-    """Resident memory while a long stream goes by, a tenth of its records by returning persons."""
+    """Return resident memory during a long stream with a tenth of its records by returning persons."""
     figures: dict[str, Any] = {"records": n}
     step = min(500_000, n // 2)
     for name in ("delay_free", "veil"):
@@ -275,8 +275,8 @@ def _memory(n: int) -> dict[str, Any]:
         free, people, rows = source.delay_free(), source.people(), np.zeros(step, dtype=np.uint32)
         seen, start = [], time.perf_counter()
         for _ in range(n // step):
-            seqs, qis, who, codes = source.take()
-            people.take(who, who, rows, codes) if name == "veil" else free.push(seqs, qis, codes)
+            seqs, quasi, who, codes = source.take()
+            people.take(who, who, rows, codes) if name == "veil" else free.push(seqs, quasi, codes)
             seen.append(_resident())
         tenth = max(1, len(seen) // 10)
         figures[name] = {
@@ -297,7 +297,7 @@ def _resident() -> float:
 
 
 def _adult(folder: Path, *, quick: bool) -> dict[str, Any] | str:
-    """SAU beside its limit, the prior from the first 2,000 records; needs the Adult set in RETICENT_DATA."""
+    """Return SAU with its limit, the prior from the first 2,000 records; needs the Adult data in RETICENT_DATA."""
     where = os.environ.get("RETICENT_DATA")
     if quick or not where:
         return "not run: set RETICENT_DATA to the folder that holds adult/"
@@ -314,6 +314,6 @@ def _adult(folder: Path, *, quick: bool) -> dict[str, Any] | str:
         policy = Policy.from_dict(rules | {"stream": {"method": "delay-free", "l": l}}, base=folder)
         publisher = publisher_class("stream", "delay-free")(policy, rng=Rng.from_seed(1))
         publisher.push(table)
-        found = publisher.metrics
-        figures[f"delay-free l={l}"] = {"sau": found["sau"], "sau_limit": found["sau_limit"]}
+        metrics = publisher.metrics
+        figures[f"delay-free l={l}"] = {"sau": metrics["sau"], "sau_limit": metrics["sau_limit"]}
     return figures

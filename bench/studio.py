@@ -1,11 +1,12 @@
-"""The studio beside its feeds: 200 feeds push 20,500 records a second while a table of 300,000 rows is tried and its release is shown.
+"""Studio under load: 200 feeds push 20,500 records a second while drafts of a table with 300,000 rows are computed.
 
-`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens its release, asks
-it, and opens the pages around it, one after the other, with their sockets as a browser does. `alone` is the same load on a server without the studio. Both say what the processor did:
-the server, its drafts, and the load with the client, which share the machine.
+`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens its
+release, queries it and opens the pages around it, one after the other, with their sockets as in a browser. `alone` is the
+same load on a server without the studio. Both report the processor time of the server, its drafts, and the load with the
+client, which share the machine.
 
-`strangers` are clients without a token that send half a request each, or bodies of 60 MB, and readers that do not read: what the memory
-of the server is meanwhile, and how long `/health` takes. Load, strangers and server share the machine.
+`strangers` are clients without a token that send half a request each, or bodies of 60 MB, and clients that do not read.
+Measured are the server's memory and the latency of `/health`. Load, strangers and server share the machine.
 """
 
 from __future__ import annotations
@@ -56,17 +57,17 @@ TABLE = {
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Figures of the studio beside feeds, and of strangers."""
+    """Return figures of the studio under load, and of strangers."""
     rows, seconds = (20_000, 4.0) if quick else (300_000, 30.0)
     return {
         "alone": load(seconds=seconds / 4, rate=STEADY),
-        "beside": {"rows": rows} | beside(rows, seconds),
+        "beside": {"rows": rows} | under_load(rows, seconds),
         "strangers": strangers(quick=quick),
     }
 
 
-def beside(rows: int, seconds: float) -> dict[str, Any]:
-    """The load while the studio is in use."""
+def under_load(rows: int, seconds: float) -> dict[str, Any]:
+    """Measure the load while the studio is in use."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder), studio=True)
         try:
@@ -79,7 +80,7 @@ def beside(rows: int, seconds: float) -> dict[str, Any]:
 
 
 class Studio(threading.Thread):
-    """A custodian's client: opens the release of a large table, asks it, and opens the pages around it, while drafts of it are tried."""
+    """A custodian's client that opens the release of a large table, queries it and opens pages while drafts are computed."""
 
     PAGES = ("/release", "/history", "/roles?table=TABLE", "/try?table=TABLE", "/work")
     QUESTIONS = ("/explore",)
@@ -89,7 +90,7 @@ class Studio(threading.Thread):
         self._server, self._over = server, threading.Event()
         self._visits: dict[str, list[float]] = {path.split("?")[0]: [] for path in (*self.PAGES, *self.QUESTIONS)}
         body = io.BytesIO()
-        pacsv.write_csv(rename_persons(hospital.generate(rows, 1), "H"), body)  # nobody whom the feeds bring
+        pacsv.write_csv(rename_persons(hospital.generate(rows, 1), "H"), body)  # persons who are not in the feeds
         with server.client() as client:
             sent = client.post("/tables?name=large", content=body.getvalue(), headers={"Content-Type": "text/csv"})
             self._table = str(sent.raise_for_status().json()["id"])
@@ -102,10 +103,10 @@ class Studio(threading.Thread):
             plan = DraftPlan.of(hub, self._table)
             policies = [(f"draft {number}", TABLE | {"privacy": {"k": 5 + number}}) for number in range(DRAFTS)]
             drafts.begin(hub, plan, policies)
-        server.start()  # it begins with the drafts that wait
+        server.start()  # it starts with the pending drafts
 
     def run(self) -> None:
-        """Opens one page after the other; beside it, one question after the other is asked."""
+        """Open one page after the other, and ask one query after the other at the same time."""
         asking = threading.Thread(target=self._visit, args=(self.QUESTIONS,))
         asking.start()
         self._visit(self.PAGES)
@@ -122,7 +123,7 @@ class Studio(threading.Thread):
                 self._visits[path.split("?")[0]].append(time.perf_counter() - began)
 
     def _open(self, browser: httpx.Client, path: str) -> None:
-        """Opens a page and its socket; on the page Explore it waits for the answer."""
+        """Open a page and its socket; on the page Explore, wait for the answer."""
         page = _PAGE.search(browser.get(path.replace("TABLE", self._table)).raise_for_status().text)
         assert page is not None, path
         root = f"127.0.0.1:{self._server.port}"
@@ -135,11 +136,11 @@ class Studio(threading.Thread):
             until = time.monotonic() + (60 if path == "/explore" else _LOOK)
             with contextlib.suppress(TimeoutError):
                 while "answers" not in (said := str(link.recv(max(0.0, until - time.monotonic())))):
-                    if said == "2":  # are you there?
+                    if said == "2":  # a ping of the socket protocol
                         link.send("3")
 
     def stop(self) -> dict[str, Any]:
-        """What was done meanwhile."""
+        """Return what was done so far."""
         with self._server.client() as client:
             states = Counter(job["state"] for job in client.get("/jobs").json() if job["kind"] == "try")
             self._over.set()
@@ -154,7 +155,7 @@ class Studio(threading.Thread):
 
 
 def strangers(*, quick: bool = False) -> dict[str, Any]:
-    """Memory and health while strangers hold half-sent requests, send large bodies, or readers do not read."""
+    """Return memory and health while strangers hold half-sent requests, send large bodies, or do not read."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder))
         try:
@@ -165,18 +166,22 @@ def strangers(*, quick: bool = False) -> dict[str, Any]:
             asks = f"GET /api/v1/streams/bench/records?limit=1000 HTTP/1.1\r\nHost: x\r\n{token}\r\n"
             zip_of = f"GET /api/v1/streams/bench/events HTTP/1.1\r\nHost: x\r\n{token}\r\n"
             return {
-                "nobody": _beside(server, [], seconds),
-                "1,000 half-sent requests": _beside(server, [(b"GET / HTTP/1.1\r\nHost: x\r\n", b"")] * 1_000, seconds),
-                "12 bodies of 60 MB without a token": _beside(server, [(large, bytes(60_000_000))] * 12, seconds),
-                "12 silent readers of pages": _beside(server, [(asks.encode(), b"")] * 12, seconds),
-                "12 silent readers of events": _beside(server, [(zip_of.encode(), b"")] * 12, seconds),
+                "nobody": _health_during(server, [], seconds),
+                "1,000 half-sent requests": _health_during(
+                    server, [(b"GET / HTTP/1.1\r\nHost: x\r\n", b"")] * 1_000, seconds
+                ),
+                "12 bodies of 60 MB without a token": _health_during(
+                    server, [(large, bytes(60_000_000))] * 12, seconds
+                ),
+                "12 silent readers of pages": _health_during(server, [(asks.encode(), b"")] * 12, seconds),
+                "12 silent readers of events": _health_during(server, [(zip_of.encode(), b"")] * 12, seconds),
             }
         finally:
             server.stop(signal.SIGTERM)
 
 
-def _beside(server: Server, links: list[tuple[bytes, bytes]], seconds: float) -> dict[str, Any]:
-    """Asks for the server's health a hundred times a second while connections say what they say, and read nothing."""
+def _health_during(server: Server, links: list[tuple[bytes, bytes]], seconds: float) -> dict[str, Any]:
+    """Measure the server's health a hundred times a second while connections send their data and read nothing."""
     before, peak, times = server.memory(), 0.0, []
     threads = [threading.Thread(target=_say, args=(server.port, *link, seconds), daemon=True) for link in links]
     for thread in threads:

@@ -18,7 +18,7 @@ SENSITIVE = "occupation"
 
 
 def adult_policy(privacy: dict[str, Any]) -> Policy:
-    """Adult's eight quasi-identifiers with their trees."""
+    """Return a policy for Adult's eight quasi-identifiers with their hierarchies."""
     columns = {
         name: {
             "role": "sensitive" if name == SENSITIVE else "quasi",
@@ -30,7 +30,7 @@ def adult_policy(privacy: dict[str, Any]) -> Policy:
 
 
 def noisy(table: pa.Table, rows: int, share: float = 0.02, seed: int = 1) -> pa.Table:
-    """Resampled with replacement; each cell is replaced with this probability by one from another row."""
+    """Resample with replacement; replace each cell with this probability by one from another row."""
     rng = np.random.default_rng(seed)
     picked = rng.integers(0, table.num_rows, rows, dtype=np.int32)
     columns = {}
@@ -43,7 +43,7 @@ def noisy(table: pa.Table, rows: int, share: float = 0.02, seed: int = 1) -> pa.
 
 
 def wide_hospital(rows: int) -> pa.Table:
-    """The synthetic hospital with fifteen quasi-identifiers, some derived from its dates."""
+    """Return the synthetic hospital with fifteen quasi-identifiers, some derived from its dates."""
     from reticent.datasets import hospital
 
     table = hospital.generate(rows, seed=1)
@@ -66,7 +66,7 @@ def wide_hospital(rows: int) -> pa.Table:
 
 
 def wide_policy(seconds: float) -> Policy:
-    """Fifteen quasi-identifiers, k = 5, two in a hundred records suppressed at most."""
+    """Return a policy with fifteen quasi-identifiers, k = 5 and at most 2 % of the records suppressed."""
     dates = {"dates": ["month", "quarter", "year"]}
     shapes: dict[str, Any] = {
         "birth_date": dates,

@@ -1,8 +1,8 @@
-"""One table, once: the exact search, local recoding and Mondrian, beside the figures of ARX 3.9.2 and of the common Python Mondrian.
+"""One table, once: exact search, local recoding and Mondrian, compared with ARX 3.9.2 and the common Python Mondrian.
 
-Adult is used where a copy lies in `../shared/data/adult`; the synthetic hospital otherwise and for the wide lattice.
-Figures of other tools were taken on another machine: they are compared in yardsticks, the time `np.unique` takes for
-Adult's packed keys in the same run.
+Adult is used if a copy is in `../shared/data/adult`; otherwise, and for the wide lattice, the synthetic hospital. Figures of
+other tools were measured on another machine: they are compared in yardsticks, the time of `np.unique` for Adult's packed
+keys in the same run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LOCAL_GOAL = {"k=5": 0.0290, "k=5, distinct l=3": 0.033, "k=5, t=0.2 equal": 0.4
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """All figures; with `quick`, smaller tables and no million rows."""
+    """Return all figures; with `quick`, smaller tables and no million rows."""
     figures: dict[str, Any] = {"wide lattice": wide(quick)}
     if not ADULT.exists():
         return figures
@@ -61,7 +61,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def yardstick(table: pa.Table) -> float:
-    """Seconds of `np.unique` over Adult's eight quasi-identifiers packed into 64-bit keys."""
+    """Return the seconds of `np.unique` over Adult's eight quasi-identifiers packed into 64-bit keys."""
     encoded = encode_table(table, QUASI)
     keys = np.zeros(table.num_rows, dtype=np.int64)
     for name in QUASI:
@@ -70,7 +70,7 @@ def yardstick(table: pa.Table) -> float:
 
 
 def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
-    """The exact search on collapsed codes, warm, beside ARX's warm search; the collapse is timed apart and added."""
+    """Measure the exact search on collapsed codes, warm, against ARX's warm search; the collapse is timed separately and added."""
     figures = {}
     for name, privacy in POLICIES.items():
         for share, theirs in ARX_WARM[name].items():
@@ -84,7 +84,7 @@ def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
 
             collapse = best(encoded.collapse, times)
             seconds = best(search, times) + collapse
-            found = search()
+            result = search()
             ours, bar = seconds / stick, theirs / THEIR_YARDSTICK
             figures[f"{name}, suppression {share}"] = {
                 "seconds": seconds,
@@ -92,15 +92,15 @@ def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
                 "yardsticks": ours,
                 "arx_yardsticks": bar,
                 "share_of_arx": ours / bar,
-                "loss": found["score"],
+                "loss": result["score"],
                 "nodes": encoded.collapsed.nodes,
-                "checked": found["checked"],
+                "checked": result["checked"],
             }
     return figures
 
 
 def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
-    """Local recoding without suppression: loss and time beside ARX's."""
+    """Measure local recoding without suppression: loss and time compared with ARX."""
     figures = {}
     for name, privacy in POLICIES.items():
         encoded = EncodedTable.from_table(adult_policy(privacy), table)
@@ -122,7 +122,7 @@ def local(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
 
 
 def mondrian(table: pa.Table, stick: float, quick: bool) -> dict[str, Any]:  # noqa: FBT001
-    """Strict Mondrian on seven quasi-identifiers, and how it grows."""
+    """Measure strict Mondrian on seven quasi-identifiers, and its growth."""
     from reticent.engine.table.mondrian import Mondrian
 
     columns = {name: "quasi" for name in QUASI if name != "salary-class"} | {SENSITIVE: "sensitive"}
@@ -150,7 +150,7 @@ def mondrian(table: pa.Table, stick: float, quick: bool) -> dict[str, Any]:  # n
 
 
 def command() -> dict[str, Any]:
-    """The whole command, cold: CSV in, verified CSV out."""
+    """Measure the whole command, cold: CSV in, verified CSV out."""
     figures = {}
     for name, privacy in POLICIES.items():
         with tempfile.TemporaryDirectory() as folder:
@@ -165,7 +165,7 @@ def command() -> dict[str, Any]:
     return figures
 
 
-# A child's peak memory starts at that of the process it was forked from, so a small process does the forking.
+# A child's peak memory starts at that of its parent, so a small process forks it.
 _CHILD = """
 import os, subprocess, sys, time
 start = time.perf_counter()
@@ -183,7 +183,7 @@ def _cold(command: list[str]) -> tuple[float, float]:
 
 
 def million(table: pa.Table) -> dict[str, Any]:
-    """Adult resampled to a million rows with noise: collapse and search, from codes."""
+    """Measure Adult resampled to a million rows with noise: collapse and search, from codes."""
     large = noisy(table, 1_000_000)
     figures: dict[str, Any] = {}
     for name, cells in ARX_MILLION.items():
@@ -208,21 +208,21 @@ def million(table: pa.Table) -> dict[str, Any]:
 
 
 def ten_million() -> dict[str, Any]:
-    """Ten million rows in a process of their own: time of each part and peak memory beside the Arrow table."""
+    """Measure ten million rows in a separate process: time of each part, and peak memory relative to the Arrow table."""
     script = """
         import json, resource, time
         from bench.table_data import ADULT, adult_policy, noisy
         from bench.tables import Optimal, Rng
         from reticent.connectors.files import read_table
         table = noisy(read_table(str(ADULT / "adult_30162.csv")), 10_000_000)
-        made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         start = time.perf_counter()
         engine = Optimal(adult_policy({"k": 5, "suppression": 0.02}), rng=Rng.fresh())
         engine.push(table)
         (release,) = engine.close()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         arrow = table.nbytes / 2**20
-        print(json.dumps({"seconds": time.perf_counter() - start, "arrow_mb": arrow, "peak_mb": peak, "peak_before_mb": made,
+        print(json.dumps({"seconds": time.perf_counter() - start, "arrow_mb": arrow, "peak_mb": peak, "peak_before_mb": before,
             "times_arrow": peak / arrow, "rows_out": release.counts.published, "nodes": release.explain["nodes"]}))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
@@ -231,7 +231,7 @@ def ten_million() -> dict[str, Any]:
 
 
 def wide(quick: bool) -> dict[str, Any]:  # noqa: FBT001
-    """Fifteen quasi-identifiers of the synthetic hospital: an answer within the time limit, with its bound."""
+    """Measure fifteen quasi-identifiers of the synthetic hospital: an answer within the time limit, with its bound."""
     limit = 3.0 if quick else 20.0
     table = wide_hospital(5_000 if quick else 50_000)
     engine = Optimal(wide_policy(limit), rng=Rng.fresh())

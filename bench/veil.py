@@ -1,4 +1,4 @@
-"""The veil's core: what a record costs, on codes, one thread, best of five runs, in time of the process."""
+"""The veil's core: processor time per record, on codes, one thread, best of five runs."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ ORDERS = 64
 
 
 def run(quick: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002
-    """Microseconds per record of first sights and later events, by size of the house."""
+    """Return microseconds per record of first and later events, by size of the parameter set."""
     return [shape | _measure(**shape, n=20_000 if quick else 200_000) for shape in SHAPES]
 
 
 def _measure(values: int, l: int, rows: int, n: int) -> dict[str, float]:
     rng = np.random.default_rng(1)
-    house = _house(rng, values, l, rows)
+    core = _veil(rng, values, l, rows)
     persons = rng.integers(0, 2**63, n).astype(np.uint64)
     row, first, later = (rng.integers(0, top, n) for top in (rows, values, values))
-    sight = persons, row.astype(np.uint32), first.astype(np.int32)
-    memories, later = house.begin(*sight).memories, later.astype(np.int32)
+    events = persons, row.astype(np.uint32), first.astype(np.int32)
+    memories, later = core.begin(*events).memories, later.astype(np.int32)
     return {
-        "candidates_us": _best(lambda: house.candidates(*sight), n),
-        "begin_us": _best(lambda: house.begin(*sight), n),
-        "visit_us": _best(lambda: house.step(persons, memories, later, kind="visit"), n),
-        "correction_us": _best(lambda: house.step(persons, memories, later, kind="correction"), n),
+        "candidates_us": _best(lambda: core.candidates(*events), n),
+        "begin_us": _best(lambda: core.begin(*events), n),
+        "visit_us": _best(lambda: core.step(persons, memories, later, kind="visit"), n),
+        "correction_us": _best(lambda: core.step(persons, memories, later, kind="correction"), n),
     }
 
 
-def _house(rng: np.random.Generator, values: int, l: int, rows: int) -> veil.Veil:
+def _veil(rng: np.random.Generator, values: int, l: int, rows: int) -> veil.Veil:
     counts = rng.integers(1, 1000, (rows, values)).astype(np.uint64)
     stay = np.full(values, veil.SLOT_LENGTH * 6 // 10, np.uint64)
     parents = (np.arange(values) // 8).astype(np.uint32)

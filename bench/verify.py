@@ -1,4 +1,4 @@
-"""The judge on a million rows: a generalised table with every model, Anatomy, and a stream's transcript."""
+"""The verifier on a million rows: a generalized table with every model, Anatomy, and a stream's transcript."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CLAIMS = {
 
 
 def run(*, quick: bool = False) -> dict[str, Any]:
-    """Seconds per kind of release, reading from disk included."""
+    """Return seconds per kind of release, including reading from disk."""
     rows = 50_000 if quick else 1_000_000
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +51,7 @@ def _timed(source: Path) -> float:
 
 
 def _release(kind: Any, tables: dict[str, pa.Table], claims: dict[str, Any], rows: int) -> Release:
-    return Release(kind, kind, tables, Guarantee(claims, "a reader"), RecordCounts(rows, rows, 0, 0), "")
+    return Release(kind, kind, tables, Guarantee(claims, "an attacker"), RecordCounts(rows, rows, 0, 0), "")
 
 
 def _generalised(rng: np.random.Generator, rows: int) -> Release:
@@ -74,6 +74,6 @@ def _stream(rows: int, path: Path) -> Path:
             name = f"g{seq // 10}"
             if seq % 10 == 0:
                 file.write(json.dumps({"type": "group", "group": name, "candidates": candidates}) + "\n")
-            qi = {"q0": seq % 90, "q1": seq}
-            file.write(json.dumps({"type": "tuple", "group": name, "seq": seq, "quasi": qi, "plain": {}}) + "\n")
+            quasi = {"q0": seq % 90, "q1": seq}
+            file.write(json.dumps({"type": "tuple", "group": name, "seq": seq, "quasi": quasi, "plain": {}}) + "\n")
     return path

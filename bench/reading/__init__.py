@@ -1,1 +1,1 @@
-"""Worlds, releases, questions and bounds for `bench.read`."""
+"""Worlds, releases, queries and bounds for `bench.read`."""

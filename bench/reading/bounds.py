@@ -1,4 +1,4 @@
-"""The least variance that an unbiased count can have: the Fisher information of the channel, at the true distribution."""
+"""The least variance of an unbiased count: the Fisher information of the channel at the true distribution."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from reticent.read.estimate.veil import Veil
 
 
 def veil_bound(veil: Veil, rows: np.ndarray, values: np.ndarray, target: np.ndarray) -> float:
-    """The bound of one count."""
+    """Return the bound of one count."""
     return float(veil_bounds(veil, rows, values, target[:, None])[0])
 
 
 def veil_bounds(veil: Veil, rows: np.ndarray, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Sum over rows of n (a' I^-1 a - a theta); the second term is the sampling of the records, which is not ours.
+    """Sum n (a' I^-1 a - a theta) over strata; the second term is the sampling of the records, which is not ours.
 
     Args:
         veil: what the release publishes.
-        rows: row of the prior of each record of the region.
+        rows: stratum of each record of the region.
         values: their true values, as codes; -1 for none of the domain.
         targets: values x counts, 1 for the values that are counted.
     """
@@ -44,8 +44,8 @@ def _excess(channel: Channel, theta: np.ndarray, targets: np.ndarray) -> np.ndar
 
 
 def _second(law: np.ndarray, theta: np.ndarray, likely: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """The least second moment of an unbiased score of each target."""
-    # Scaled by the square root of theta, so that rare values do not spoil the inversion.
+    """Return the least second moment of an unbiased score of each target."""
+    # Scaled by the square root of theta, so that rare values do not harm the inversion.
     root = np.sqrt(np.maximum(theta, 1e-9))
     scaled = law * root
     information = scaled.T @ (scaled / likely[:, None]) + 1e-9 * np.eye(len(root))
@@ -54,36 +54,36 @@ def _second(law: np.ndarray, theta: np.ndarray, likely: np.ndarray, targets: np.
 
 
 @dataclass(frozen=True)
-class Lives:
-    """Persons of a region: row of the prior, true first value (-1: none of the domain), and which of their events lie in it."""
+class PersonEvents:
+    """Persons of a region: stratum, true first value (-1: not in the domain), and which of their events are in it."""
 
     rows: np.ndarray
     firsts: np.ndarray
     events: list[tuple[int, ...]]
 
 
-def lives_bound(veil: Veil, step: KernelStep, lives: Lives, target: np.ndarray) -> float:
-    """The bound of a count over several events of linked persons, where they move as the kernel says.
+def persons_bound(veil: Veil, step: KernelStep, persons: PersonEvents, target: np.ndarray) -> float:
+    """Return the bound of a count over several events of linked persons who move as the kernel says.
 
-    Somebody who is told which candidate became which sees where each slot went. Let F be how many of a life's events count and
-    G(x) its mean from the first value x. The optimal unbiased score is (sum over slots of a(x) F + b(x)) / w, w being how
-    likely the first set is beside the prior, since slots move alike whichever is true: G is told by the first set, and F - G by
-    the slots' own ways. Recipients are not told, so their bound is not below this one.
+    Assume a recipient who knows which candidate became which and sees where each slot went. Let F be the number of a person's
+    events that count and G(x) its mean from the first value x. The optimal unbiased score is (sum over slots of
+    a(x) F + b(x)) / w, where w is the likelihood of the first set relative to the prior, since all slots move alike: the first
+    set gives G, and the paths of the slots give F - G. Recipients know less, so their bound is not below this one.
     """
     total = 0.0
-    for row in np.unique(lives.rows):
-        mine = np.flatnonzero(lives.rows == row)
-        known = lives.firsts[mine][lives.firsts[mine] >= 0]
+    for row in np.unique(persons.rows):
+        mine = np.flatnonzero(persons.rows == row)
+        known = persons.firsts[mine][persons.firsts[mine] >= 0]
         theta = (np.bincount(known, minlength=len(target)) + veil.shares[row]) / (len(known) + 1)
-        kinds = Counter(lives.events[person] for person in mine)
+        kinds = Counter(persons.events[person] for person in mine)
         moments = [_moments(step, int(row), events, target) for events in kinds]
         mean, spread = (np.stack(part, axis=1) for part in zip(*moments, strict=True))
-        total += float(_lives_excess(veil.channel(int(row)), theta, mean, spread) @ np.array(list(kinds.values())))
+        total += float(_persons_excess(veil.channel(int(row)), theta, mean, spread) @ np.array(list(kinds.values())))
     return total
 
 
 def _moments(step: KernelStep, row: int, events: tuple[int, ...], target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of how many of these events count, from each first value."""
+    """Return mean and variance of the number of these events that count, from each first value."""
 
     def moved(goal: np.ndarray, times: int) -> np.ndarray:
         for _ in range(times):
@@ -98,21 +98,21 @@ def _moments(step: KernelStep, row: int, events: tuple[int, ...], target: np.nda
     return mean, square - mean**2
 
 
-def _lives_excess(channel: Channel, theta: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _persons_excess(channel: Channel, theta: np.ndarray, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
     seen, (law, chance) = channel.offered_codes, _law(channel)
     theta, mean, spread = theta[seen] / max(theta[seen].sum(), 1e-12), mean[seen], spread[seen]
     likely = np.maximum(law @ theta, 1e-300)
-    # Sums over slots are sums over copies, and law holds chance x copies / pi.
-    beside = (chance / likely) @ law
-    decoys = (beside / np.maximum(beside, 1e-300) ** 2 * channel.pi[seen]) @ spread
-    return np.maximum(_second(law, theta, likely, mean) + decoys - theta @ (spread + mean**2), 0.0)
+    # Sums over slots are sums over copies, and law has chance x copies / pi.
+    ratio = (chance / likely) @ law
+    false_part = (ratio / np.maximum(ratio, 1e-300) ** 2 * channel.pi[seen]) @ spread
+    return np.maximum(_second(law, theta, likely, mean) + false_part - theta @ (spread + mean**2), 0.0)
 
 
 _LAWS: dict[int, tuple[Channel, tuple[np.ndarray, np.ndarray]]] = {}
 
 
 def _law(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
-    """Probability of each set given each seen value, and of each set under the prior; kept, since it is asked for again and again."""
+    """Return the probability of each set given each seen value, and under the prior; cached for repeated use."""
     if id(channel) not in _LAWS:
         _LAWS[id(channel)] = channel, _law_of(channel)
     return _LAWS[id(channel)][1]
@@ -129,7 +129,7 @@ def _law_of(channel: Channel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def groups_bound(groups: Groups, inside: np.ndarray, totals: np.ndarray, target: np.ndarray) -> float:
-    """Groups show how many of theirs lie in the region; the composition says of which values.
+    """Return the bound for groups, which show how many of their records are in the region but not their values.
 
     Args:
         groups: the published groups.

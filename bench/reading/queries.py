@@ -1,4 +1,4 @@
-"""Random questions: one to three values, one or two conditions, half of them where the values are unusually frequent or rare."""
+"""Random queries: one to three values, one or two conditions; in half of them the values are unusually frequent or rare."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pyarrow as pa
 from bench.reading.worlds import OTHER
 
 LEAST = 200
-"""Records that a region holds at least."""
+"""Least number of records in a region."""
 FEWEST = 10
-"""True records that an answer counts at least."""
-TELLS = 1.5
-"""A condition goes with the value if it makes it so much more frequent, or rarer."""
+"""Least true count of an answer."""
+LIFT = 1.5
+"""A condition is associated with the value if it makes the value this many times more frequent, or rarer."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """A question, its region in the truth, and the true count."""
+    """A query, its region in the true records, and the true count."""
 
     values: list[str]
     where: list[str]
@@ -32,18 +32,18 @@ def queries(
     table: pa.Table, fields: tuple[str, ...], hidden: str, number: int, rng: np.random.Generator
 ) -> list[Query]:
     cells = {name: np.array(table[name].to_pylist()) for name in fields}
-    truth = np.unique(np.array(table[hidden].to_pylist()), return_inverse=True)
+    coded = np.unique(np.array(table[hidden].to_pylist()), return_inverse=True)
     out: list[Query] = []
     while len(out) < number:
-        query = _query(cells, truth, rng)
-        tells = max(query.lift, 1 / max(query.lift, 1e-9)) >= TELLS
-        if query.region.sum() >= LEAST and query.count >= FEWEST and (tells or len(out) % 2):
+        query = _query(cells, coded, rng)
+        lifted = max(query.lift, 1 / max(query.lift, 1e-9)) >= LIFT
+        if query.region.sum() >= LEAST and query.count >= FEWEST and (lifted or len(out) % 2):
             out.append(query)
     return out
 
 
-def _query(cells: dict[str, np.ndarray], truth: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Query:
-    labels, codes = truth
+def _query(cells: dict[str, np.ndarray], coded: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Query:
+    labels, codes = coded
     where, region = [], np.ones(len(codes), dtype=bool)
     for name in rng.choice(list(cells), size=rng.integers(1, 3), replace=False):
         text, flags = _condition(str(name), cells[str(name)], rng)

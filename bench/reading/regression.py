@@ -1,4 +1,4 @@
-"""A logistic regression on completed data sets beside the same on the original."""
+"""A logistic regression on completed data sets compared with the original."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from reticent.read.draws import pool
 
 
 def regression(*, quick: bool = False) -> dict[str, Any]:
-    """Share of the coefficients within two pooled standard errors of the original's."""
+    """Return the share of coefficients within two pooled standard errors of the original's."""
     out: dict[str, Any] = {}
     for name in ("veil", "anatomy"):
         near = []
@@ -24,7 +24,7 @@ def regression(*, quick: bool = False) -> dict[str, Any]:
                 with tempfile.TemporaryDirectory() as folder:
                     opened = getattr(releases, name)(world, seed, Path(folder))
                 if "event" in opened.received.columns and opened.received.to_arrow()["event"].to_numpy().any():
-                    continue  # draws are made of first events
+                    continue  # draws are of first events only
                 near += _coefficients(opened, world.hidden, world.fields, seed)
         out[name] = {"coefficients": len(near), "within_two_errors": round(float(np.mean(near)), 3)}
     return out
@@ -32,18 +32,18 @@ def regression(*, quick: bool = False) -> dict[str, Any]:
 
 def _coefficients(opened: releases.Opened, hidden: str, fields: tuple[str, ...], seed: int) -> list[bool]:
     given = [fields[1], "old"]
-    number = opened.truth[fields[0]].to_numpy()
+    number = opened.true_records[fields[0]].to_numpy()
     middle = float(np.median(number))
     received = opened.received
     flags = pa.array((received.to_arrow()[fields[0]].to_numpy() >= middle).astype(int))
     object.__setattr__(received.shape, "table", received.to_arrow().append_column("old", flags))
     received = type(received)(received.shape, received.parts, received.sensitive)
-    truth = opened.truth.append_column("old", pa.array((number >= middle).astype(int)))
+    true_records = opened.true_records.append_column("old", pa.array((number >= middle).astype(int)))
     draws = received.draws(20, given=given, seed=seed)
-    labels, counts = np.unique(truth[hidden].to_pylist(), return_counts=True)
+    labels, counts = np.unique(true_records[hidden].to_pylist(), return_counts=True)
     near = []
     for value in labels[np.argsort(-counts)][:6]:
-        original, _ = logistic(*_design(truth, hidden, given, value))
+        original, _ = logistic(*_design(true_records, hidden, given, value))
         fits = [logistic(*_design(draw, hidden, given, value)) for draw in draws]
         pooled = pool([fit[0] for fit in fits], [fit[1] for fit in fits])
         near += (np.abs(pooled.estimate - original) <= 2 * pooled.error).tolist()

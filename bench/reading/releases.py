@@ -1,4 +1,4 @@
-"""Each world released in every way that hides values among others, as a recipient opens it."""
+"""Release each world with every method that hides values among others, and open it as a recipient."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from reticent.read.received import Received, read
 
 ORDERS = 64
 LEAST = 50
-"""Past records of a row of the prior, per candidate."""
+"""Past records of a stratum, per candidate."""
 EVERYBODY = ("*", "*")
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A release, and the true records that stand behind it."""
+    """A release, and its true records."""
 
     received: Received
-    truth: pa.Table
+    true_records: pa.Table
 
 
 def policy(world: World, **more: Any) -> Policy:
@@ -48,7 +48,7 @@ def anatomy(world: World, seed: int, place: Path) -> Opened:
 
 
 def _eligible(world: World) -> pa.Table:
-    """Without the records of values too frequent for l, so that nothing must be suppressed."""
+    """Return the records without values too frequent for l, so that nothing must be suppressed."""
     data = world.now.select([*world.fields, world.hidden])
     values = data[world.hidden].to_pylist()
     labels, counts = np.unique(values, return_counts=True)
@@ -92,37 +92,34 @@ def delay_free(world: World, seed: int, place: Path) -> Opened:
     return Opened(read(place / "feed.ndjson"), data)
 
 
-def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - as the others
-    """First sights only, each under the prior of its row; and the rest of a person's life along a kernel, linked."""
+def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - same signature as the others
+    """Release first events with the prior of their stratum, and later events of linked persons with a kernel."""
     data = world.now
     labels = sorted(set(world.past[world.hidden].to_pylist()))
     full = Counter(_rows(world.past, world.rows))
     strata = [EVERYBODY, *sorted(cells for cells, number in full.items() if number >= LEAST * world.l)]
     counts = _counts(world.past, world, labels, strata)
-    stretches = _core.veil.segments_of_counts(counts, l=world.l)
+    segments = _core.veil.segments_of_counts(counts, l=world.l)
     orders = _core.veil.random_permutations(len(labels), count=ORDERS, seed=bytes(32))
     kernel, document = _kernel(world, labels, counts[0] / counts[0].sum())
-    house = _core.veil.Veil(key=_key(seed), l=world.l, segments=stretches, permutations=orders, kernel=kernel)
+    core = _core.veil.Veil(key=_key(seed), l=world.l, segments=segments, permutations=orders, kernel=kernel)
     at = {cells: row for row, cells in enumerate(strata)}
     rows = np.array([at.get(cells, 0) for cells in _rows(data, world.rows)], dtype=np.uint32)
     codes = {label: code for code, label in enumerate(labels)}
     values = np.array([codes.get(value, -1) for value in data[world.hidden].to_pylist()], dtype=np.int32)
     persons = _persons(data, world)
-    seen = _core.veil.People(house).add_events(persons, persons, rows, values)
+    seen = _core.veil.People(core).add_events(persons, persons, rows, values)
     rows, lost = seen.strata.astype(np.int64), ~seen.offered
-    eta = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(np.bincount(rows, minlength=len(strata)), 1)
-    about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "segments": stretches.tolist()}
-    about |= {
-        "permutations": orders.tolist(),
-        "kernel": document,
-        "omission_rate": eta.tolist(),
-        "omission_rate_epsilon": None,
-    }
+    omission_rates = np.bincount(rows[lost], minlength=len(strata)) / np.maximum(
+        np.bincount(rows, minlength=len(strata)), 1
+    )
+    about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "segments": segments.tolist()}
+    about |= {"permutations": orders.tolist(), "kernel": document, "omission_rate": omission_rates.tolist(), "omission_rate_epsilon": None}
     columns = {name: data[name] for name in world.fields} | {"row": pa.array(rows)}
     columns |= {"event": pa.array(seen.events.astype(np.int64)), "person": pa.array(persons.astype(np.int64))}
     columns |= {f"{world.hidden}_{i + 1}": pa.array(np.array(labels)[seen.candidates[:, i]]) for i in range(world.l)}
     table = pa.table(columns)
-    if world.name == "feed":  # unlinked, as streams are: first sights only
+    if world.name == "feed":  # unlinked, as streams are: first events only
         first = pa.array(seen.events == 0)
         table, data = table.drop_columns(["person"]).filter(first), data.filter(first)
     parts = Parts("veil", "stream", {"data": table}, about)
@@ -134,7 +131,7 @@ def _rows(table: pa.Table, names: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _counts(past: pa.Table, world: World, labels: list[str], strata: list[tuple[str, ...]]) -> np.ndarray:
-    """Counts of the past by stratum, drawn a little toward the whole; what is rare there is not offered."""
+    """Return counts of the past by stratum, shrunk slightly toward the whole; rare values are omitted."""
     code, row = {v: i for i, v in enumerate(labels)}, {s: i for i, s in enumerate(strata)}
     counts = np.zeros((len(strata), len(labels)))
     for stratum, value in zip(_rows(past, world.rows), past[world.hidden].to_pylist(), strict=True):
@@ -146,7 +143,7 @@ def _counts(past: pa.Table, world: World, labels: list[str], strata: list[tuple[
 
 
 def _kernel(world: World, labels: list[str], shares: np.ndarray) -> tuple[Any, dict[str, Any]]:
-    """Of the past's persons, each with all transitions; one that nobody needs where nobody comes again."""
+    """Return the kernel of the past's persons with all transitions; an unused one if no person returns."""
     one, parents = _core.veil.SLOT_LENGTH, (np.arange(len(labels)) // 8).astype(np.uint32)
     stay, within = np.full(len(labels), 0.5), 0.5
     if world.person is not None:

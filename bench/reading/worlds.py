@@ -1,4 +1,4 @@
-"""Three worlds with a truth: Adult, a hospital with repeated visits, a feed with an outbreak."""
+"""Three worlds with known true records: Adult, a hospital with repeated visits, a feed with an outbreak."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class World:
-    """Records now and in the past, the fields that are published, the hidden column."""
+    """Present and past records, the published fields and the hidden column."""
 
     name: str
     now: pa.Table
@@ -77,7 +77,7 @@ def _banded(table: pa.Table) -> pa.Table:
 
 
 def _common(now: pa.Table, past: pa.Table, hidden: str, most: int) -> tuple[pa.Table, pa.Table]:
-    """The values that the past knows well by name, all others under one."""
+    """Return the tables with the values frequent in the past by name, all others under one."""
     known = {value for value, _ in Counter(past[hidden].to_pylist()).most_common(most)}
 
     def renamed(table: pa.Table) -> pa.Table:

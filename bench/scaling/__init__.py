@@ -1,1 +1,1 @@
-"""The parts of the scale-out benchmark; `bench.scale` runs them."""
+"""Parts of the scale benchmark; `bench.scale` runs them."""

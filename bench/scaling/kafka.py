@@ -1,4 +1,4 @@
-"""Topic to topic: records per second of one worker and of two, each a process of its own, and what limits them.
+"""Kafka topic to topic: records per second of one and of two workers, each a separate process, and their limits.
 
 python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP NUMBER WORKERS bare|worker      one worker, as the benchmark starts it
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]]:
-    """Figures per number of workers, all on one topic of two partitions; beside each a loop of the client that does nothing."""
+    """Return figures per number of workers on one topic of two partitions, each with those of a bare client loop."""
     with _broker(folder, records) as broker:
         figures = []
         for count in workers:
@@ -39,7 +39,7 @@ def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]
 
 
 def held(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any]:
-    """One worker against two in turn, each held to a share of a core, so that neither the machine nor the broker is what limits them."""
+    """Compare one worker with two in turn, each limited to a share of a core, so that machine and broker are not the limit."""
     with _broker(folder, records) as broker:
         figures: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
         for at in range(rounds):
@@ -61,11 +61,11 @@ def held(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any
 
 @contextlib.contextmanager
 def _broker(folder: Path, records: int) -> Iterator[Any]:
-    """A broker with a full topic."""
+    """Start a broker with a full topic."""
     import services
 
     (folder / "broker").mkdir()
-    # As brokers are run: replicas keep what a machine loses.
+    # As in production: replicas keep what a machine loses.
     broker = services.Broker(folder / "broker", flushing=False)
     broker.start()
     try:
@@ -82,7 +82,7 @@ _PERIOD = 20_000
 
 @contextlib.contextmanager
 def _at_most(share: float | None, workers: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Holds each of some processes to a share of a core; needs the right to make a group of the processor's controller (version 1)."""
+    """Limit processes to a share of a core each; needs permission to create a cpu control group (version 1)."""
     groups = [_GROUPS / f"reticent-bench-{worker.pid}" for worker in workers if share is not None]
     for group, worker in zip(groups, workers, strict=bool(groups)):
         group.mkdir()
@@ -103,7 +103,7 @@ def _share(figure: dict[str, Any]) -> float:
 
 
 def _busy(broker: Any) -> Callable[[], float]:
-    """Processor seconds that the broker has used since now."""
+    """Return a function for the processor seconds that the broker has used since now."""
     place = Path(f"/proc/{broker.process}/stat")
 
     def used() -> float:
@@ -138,7 +138,7 @@ def _make(address: str, topic: str) -> None:
 
 
 def _run(folder: Path, address: str, count: int, kind: str, share: float | None = None) -> list[list[list[float]]]:
-    """What each worker tells of its batches: clock, processor time, records."""
+    """Return the batches of each worker: clock, processor time, records."""
     name = f"{folder.name}-{kind}-{count}"
     urls = [f"kafka://{address}/{_SOURCE}", f"kafka://{address}/{name}"]
     place = folder / f"{kind}-{count}"
@@ -148,7 +148,7 @@ def _run(folder: Path, address: str, count: int, kind: str, share: float | None 
     command = [sys.executable, "-m", "bench.scaling.kafka", *urls, str(place), name]
     started = [subprocess.Popen([*command, str(at), str(count), kind]) for at in range(count)]
     with _at_most(share, started):
-        while sum(1 for _ in place.glob("*.ready")) < count:  # they join the group together
+        while sum(1 for _ in place.glob("*.ready")) < count:  # start them together
             time.sleep(0.05)
         (place / "go").touch()
     if any(worker.returncode for worker in started):
@@ -157,16 +157,16 @@ def _run(folder: Path, address: str, count: int, kind: str, share: float | None 
 
 
 def _rates(marks: list[list[list[float]]], broker: Callable[[], float]) -> dict[str, Any]:
-    """Records per second while all workers were at work: from the last that began to the first that ended."""
+    """Return records per second while all workers were active: from the last start to the first end."""
     if not all(marks):
-        return {"records_per_second": None}  # one of them was done before the others had their share
+        return {"records_per_second": None}  # one worker ended before the others had started
     began, ended = max(one[0][0] for one in marks), min(one[-1][0] for one in marks)
     done = busy = rate = cores = 0.0
     for one in marks:
         inside = [mark for mark in one if began <= mark[0] <= ended]
         clock, spent, records = (last - first for last, first in zip(inside[-1], inside[0], strict=True))
         done, busy = done + records, busy + spent
-        # Its own batches, which begin and end within that time.
+        # Only batches that begin and end within that time.
         rate, cores = rate + records / max(clock, 1e-9), cores + spent / max(clock, 1e-9)
     return {
         "records_per_second": round(rate),
@@ -178,7 +178,7 @@ def _rates(marks: list[list[list[float]]], broker: Callable[[], float]) -> dict[
 
 
 def _profiled(folder: Path, address: str) -> list[dict[str, Any]]:
-    """The hottest functions of one worker."""
+    """Return the slowest functions of one worker."""
     profile = cProfile.Profile()
     place = folder / "profiled"
     place.mkdir()
@@ -189,7 +189,7 @@ def _profiled(folder: Path, address: str) -> list[dict[str, Any]]:
 
 
 def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list[list[float]]:
-    """One worker until its partitions are read; waits until it has its share of them."""
+    """Run one worker until its partitions are read; wait until it has its share of them."""
     import stream_feed
 
     from reticent.connectors.kafka import Settings, run_kafka
@@ -211,7 +211,7 @@ def work(source: str, sink: str, folder: Path, group: str, workers: int) -> list
 
 
 def bare(source: str, sink: str, group: str, number: int, workers: int) -> list[list[float]]:
-    """The client alone: reads as a worker does, and commits lines of the same size, always the same; no record is looked at."""
+    """Run the client alone: read like a worker and commit constant lines of the same size, without parsing records."""
     from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
     from reticent.connectors.kafka.address import Address
@@ -250,11 +250,11 @@ _LINE = (
     b'{"type":"record","seq":123456,"quasi":{"age":44,"zip":"00091"},"plain":{"ward":123456},"row":0,"event":175,'
     b'"candidates":["angina","asthma","migraine","ulcer"]}\n'
 )
-"""As long as those of the feed."""
+"""As long as the lines of the feed."""
 
 
 def hottest(profile: cProfile.Profile, most: int = 12) -> list[dict[str, Any]]:
-    """The functions that take the time, by their own seconds."""
+    """Return the functions with the most time of their own."""
     stats = pstats.Stats(profile)
     total = sum(row[2] for row in stats.stats.values()) or 1.0  # type: ignore[attr-defined]
     rows = sorted(stats.stats.items(), key=lambda item: -item[1][2])[:most]  # type: ignore[attr-defined]
@@ -269,7 +269,7 @@ if __name__ == "__main__":
         time.sleep(0.05)
     group, workers = sys.argv[4], int(sys.argv[6])
     if sys.argv[7] == "bare":
-        told = bare(sys.argv[1], sys.argv[2], group, int(sys.argv[5]), workers)
+        batches = bare(sys.argv[1], sys.argv[2], group, int(sys.argv[5]), workers)
     else:
-        told = work(sys.argv[1], sys.argv[2], place, group, workers)
-    (place / f"{sys.argv[5]}.json").write_text(json.dumps(told))
+        batches = work(sys.argv[1], sys.argv[2], place, group, workers)
+    (place / f"{sys.argv[5]}.json").write_text(json.dumps(batches))

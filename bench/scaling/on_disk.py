@@ -1,4 +1,4 @@
-"""Tables larger than memory on one machine: time, processor time and memory against the number of rows.
+"""Tables larger than memory on one machine: time, processor time and memory by number of rows.
 
 python -m bench.scaling.on_disk ROWS FOLDER METHOD     one release, in a process of its own, so that its memory is its own
 python -m bench.scaling.on_disk plot IMAGE             the figures of bench/results/scale.json
@@ -27,22 +27,22 @@ RESULTS = Path(__file__).resolve().parents[1] / "results" / "scale.json"
 
 
 COMPARED = 1_000_000
-"""Rows up to which a release is made in memory, too."""
+"""Number of rows up to which a release is also made in memory."""
 
 
 def on_disk(folder: Path, sizes: Sequence[int], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Figures per number of rows; the smaller ones are compared with a release in memory."""
+    """Return figures per number of rows; the smaller ones are compared with a release in memory."""
     figures = []
     for method, rows in product(methods, sizes):
         command = [sys.executable, "-m", "bench.scaling.on_disk", str(rows), str(folder), method]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        figures.append(json.loads(told.splitlines()[-1]))
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        figures.append(json.loads(output.splitlines()[-1]))
         print(json.dumps(figures[-1]), flush=True)
     return figures
 
 
 def make_rows(rows: int, target: Path) -> None:
-    """Skewed synthetic rows, the same on every machine."""
+    """Write skewed synthetic rows, the same on every machine."""
     import duckdb
 
     share = "pow((hash(i * 8 + {}) % 1048576) / 1048576.0, 2)"
@@ -54,7 +54,7 @@ def make_rows(rows: int, target: Path) -> None:
 
 
 def measure(rows: int, folder: Path, method: str) -> dict[str, Any]:
-    """One release, its data made by another process before."""
+    """Measure one release; another process has generated its data."""
     from reticent import Policy
     from reticent import anonymize as release_in_memory
     from reticent.connectors.duck import anonymize
@@ -64,16 +64,16 @@ def measure(rows: int, folder: Path, method: str) -> dict[str, Any]:
     subprocess.run([sys.executable, "-c", making], check=True)
     policy = Policy.from_dict(POLICY | {"table": {"method": method, "time_limit": 3600}})
     began, busy = time.perf_counter(), time.process_time()
-    made = anonymize(source, policy, out)
+    release = anonymize(source, policy, out)
     figure = {
         "rows": rows,
         "method": method,
         "seconds": round(time.perf_counter() - began, 1),
         "cpu_seconds": round(time.process_time() - busy, 1),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
-        "combinations": made.explain["combinations"],
-        "loss": round(made.metrics["loss"], 4),
-        "suppressed": made.records.suppressed,
+        "combinations": release.explain["combinations"],
+        "loss": round(release.metrics["loss"], 4),
+        "suppressed": release.records.suppressed,
     }
     if rows <= COMPARED:
         here = release_in_memory(pq.read_table(source), policy, seed=1).tables["data"]
@@ -84,7 +84,7 @@ def measure(rows: int, folder: Path, method: str) -> dict[str, Any]:
 
 
 def plot(target: Path) -> None:
-    """Processor seconds and memory over rows, both scales logarithmic."""
+    """Plot processor seconds and memory by rows, both on logarithmic scales."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""Structured Streaming from files to files: the fixed cost of a micro-batch, the rate beyond it, and where the time goes."""
+"""Structured Streaming from files to files: fixed cost of a micro-batch, rate beyond it, and profile."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _FILES = 2
 
 
 def spark_streams(spark: Any, folder: Path, shards: list[int], sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Figures per number of shards; `sizes` are the records of the micro-batches: small ones, of which the first warms up, and a few large ones."""
+    """Return figures per number of shards; `sizes` are the records of the micro-batches: small ones (the first warms up) and large ones."""
     figures = []
     for count in shards:
         place = folder / f"stream-{count}"
         small = tuple(size for size in sizes if size < max(sizes))
-        told, _ = _released(spark, place, count, small, 0)
+        small_batches, _ = _released(spark, place, count, small, 0)
         large, spent = _released(spark, place, count, sizes[len(small) :], sum(small))
         more = {
             "processor_microseconds_per_record_of_large_batches": spent,
             "milliseconds_of_our_code_alone": ours(place, count, max(sizes)),
         }
-        figures.append(figure(count, told[1:] + large) | more)
+        figures.append(figure(count, small_batches[1:] + large) | more)
         print(json.dumps(figures[-1]), flush=True)
     return figures
 
@@ -35,19 +35,19 @@ def spark_streams(spark: Any, folder: Path, shards: list[int], sizes: tuple[int,
 def _released(
     spark: Any, place: Path, shards: int, sizes: tuple[int, ...], first: int
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
-    """What Spark tells of its micro-batches, and the processor time of a record, by process."""
+    """Return Spark's report on its micro-batches, and the processor time per record by process."""
     import spark_driver
 
     write_feed(place, sizes, first)
     before = processor_seconds()
-    # JSON as a topic has it: Spark does not read it, and need not write it again for us.
-    told = [batch for batch in spark_driver.run(spark, place, shards, text=True) if batch["numInputRows"]]
+    # JSON as in a topic, so that Spark need not parse and write it again.
+    batches = [batch for batch in spark_driver.run(spark, place, shards, text=True) if batch["numInputRows"]]
     after = processor_seconds()
-    return told, {who: round(1e6 * (busy - before.get(who, 0.0)) / sum(sizes), 2) for who, busy in after.items()}
+    return batches, {who: round(1e6 * (busy - before.get(who, 0.0)) / sum(sizes), 2) for who, busy in after.items()}
 
 
 def processor_seconds() -> dict[str, float]:
-    """Of this process, of the Java below it, and of the Python workers below that; those that have ended count with their parents."""
+    """Return processor seconds of this process, its Java child and the Python workers; ended processes count with their parents."""
     parents, busy, names = {}, {}, {}
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -67,7 +67,7 @@ def processor_seconds() -> dict[str, float]:
 
 
 def write_feed(folder: Path, sizes: tuple[int, ...], first: int = 0) -> None:
-    """Files in the order of their times, as Spark takes them."""
+    """Write files in the order of their times, in which Spark reads them."""
     import stream_feed
 
     (folder / "in").mkdir(parents=True, exist_ok=True)
@@ -80,12 +80,12 @@ def write_feed(folder: Path, sizes: tuple[int, ...], first: int = 0) -> None:
             os.utime(path, (1_700_000_000 + first,) * 2)
 
 
-def figure(shards: int, told: list[dict[str, Any]]) -> dict[str, Any]:
-    """Seconds per micro-batch as a line over its records, and the mean milliseconds of the parts of the largest ones."""
-    records = np.array([batch["numInputRows"] for batch in told], dtype=float)
-    seconds = np.array([batch["durationMs"]["triggerExecution"] for batch in told]) / 1000
+def figure(shards: int, batches: list[dict[str, Any]]) -> dict[str, Any]:
+    """Fit seconds per micro-batch as a line over its records; return it with mean milliseconds of the largest batches' parts."""
+    records = np.array([batch["numInputRows"] for batch in batches], dtype=float)
+    seconds = np.array([batch["durationMs"]["triggerExecution"] for batch in batches]) / 1000
     slope, fixed = np.polyfit(records, seconds, 1) if len(set(records)) > 1 else (0.0, float(seconds.mean()))
-    large = [batch for batch in told if batch["numInputRows"] == records.max()]
+    large = [batch for batch in batches if batch["numInputRows"] == records.max()]
     rate = sum(batch["numInputRows"] for batch in large) / (
         sum(batch["durationMs"]["triggerExecution"] for batch in large) / 1000
     )
@@ -101,7 +101,7 @@ def figure(shards: int, told: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
-    """Processor milliseconds of what Spark calls of ours in a large batch, summed over shards, outside of Spark."""
+    """Return processor milliseconds of our code in a large batch, summed over shards, outside Spark."""
     import pyarrow as pa
     import stream_feed
 
@@ -127,8 +127,8 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     }
 
 
-def parts(told: list[dict[str, Any]]) -> dict[str, int]:
-    """Mean milliseconds: of the batch and its steps on the clock, of the operator and its state summed over tasks."""
+def parts(batches: list[dict[str, Any]]) -> dict[str, int]:
+    """Return mean milliseconds: wall time of the batch and its steps, and operator and state summed over tasks."""
 
     def mean(values: list[float]) -> int:
         return round(sum(values) / max(1, len(values)))
@@ -140,8 +140,8 @@ def parts(told: list[dict[str, Any]]) -> dict[str, int]:
         "write_ahead_log": "walCommit",
         "commit": "commitOffsets",
     }
-    out = {name: mean([batch["durationMs"].get(key, 0) for batch in told]) for name, key in steps.items()}
-    states = [batch["stateOperators"][0] for batch in told if batch["stateOperators"]]
+    out = {name: mean([batch["durationMs"].get(key, 0) for batch in batches]) for name, key in steps.items()}
+    states = [batch["stateOperators"][0] for batch in batches if batch["stateOperators"]]
     out["operator_over_tasks"] = mean([state["allUpdatesTimeMs"] for state in states])
     out["state_commit_over_tasks"] = mean([state["commitTimeMs"] for state in states])
     return out

@@ -1,4 +1,4 @@
-"""Spark tables against the number of rows: seconds of each pass, and whether the release equals that of one machine."""
+"""Spark tables by number of rows: seconds of each pass, and whether the release equals that of one machine."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ POLICY = {
     },
     "privacy": {"k": 50, "l": 4, "t": 0.2, "suppression": 0.02},
 }
-"""896,000 possible combinations: with 100 million rows too many still to publish them as they are."""
+"""896,000 possible combinations: even with 100 million rows, too many to publish unchanged."""
 _SIZES = {"age": 80, "sex": 2, "marital": 7, "education": 16, "region": 50, "illness": 12}
 
 
 def rows_of(spark: Any, rows: int) -> Any:
-    """Skewed synthetic rows that Spark makes itself, the same in every pass and on every machine."""
+    """Return skewed synthetic rows that Spark generates, the same in every pass and on every machine."""
     from pyspark.sql import functions as F  # noqa: N812
 
     frame = spark.range(rows)
@@ -50,21 +50,21 @@ METHODS = ("optimal", "mondrian", "local")
 def spark_tables(
     spark: Any, folder: Path, sizes: Sequence[int], methods: Sequence[str], *, compare: int
 ) -> list[dict[str, Any]]:
-    """Releases of made rows by every method, judged and written out; compared with one machine up to `compare` rows."""
+    """Release generated rows by every method, verify and write them; compare with one machine up to `compare` rows."""
     from reticent import Policy
     from reticent.connectors.spark import release
 
     figures = []
     for method in methods:
         policy = Policy.from_dict(POLICY | {"table": {"method": method, "time_limit": 3600}})
-        release(rows_of(spark, 100_000), policy)  # the session warms up
+        release(rows_of(spark, 100_000), policy)  # warm up the session
         for rows in sizes:
             frame = rows_of(spark, rows)
             with passes() as spent:
                 began, busy = time.perf_counter(), processor_seconds()
-                made = release(frame, policy)
-                judged = time.perf_counter()
-                made.frame.write.mode("overwrite").option("compression", "none").parquet(str(folder / "out"))
+                published = release(frame, policy)
+                verified_at = time.perf_counter()
+                published.frame.write.mode("overwrite").option("compression", "none").parquet(str(folder / "out"))
                 ended = time.perf_counter()
             figure: dict[str, Any] = {
                 "rows": rows,
@@ -72,11 +72,11 @@ def spark_tables(
                 "seconds": round(ended - began, 1),
                 "cpu_seconds": round(processor_seconds() - busy, 1),
                 "seconds_of_passes": {name: round(taken, 1) for name, taken in spent.items()},
-                "seconds_to_write": round(ended - judged, 1),
-                "combinations": made.explain["combinations"],
-                "attributes": dict(made.explain["attributes"]),
-                "loss": round(made.metrics["loss"], 4),
-                "suppressed": made.counts.suppressed,
+                "seconds_to_write": round(ended - verified_at, 1),
+                "combinations": published.explain["combinations"],
+                "attributes": dict(published.explain["attributes"]),
+                "loss": round(published.metrics["loss"], 4),
+                "suppressed": published.counts.suppressed,
                 "driver_python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
                 "java_peak_mb": java_peak_mb(),
             }
@@ -88,7 +88,7 @@ def spark_tables(
 
 
 def against_one_machine(frame: Any, policy: Any, folder: Path) -> dict[str, Any]:
-    """Writes the rows, too, and releases them here."""
+    """Write the rows as well, and release them on this machine."""
     from reticent import anonymize
 
     frame.write.mode("overwrite").option("compression", "none").parquet(str(folder / "in"))
@@ -102,13 +102,13 @@ def against_one_machine(frame: Any, policy: Any, folder: Path) -> dict[str, Any]
 
 
 def java_peak_mb() -> int:
-    """The largest that the Java process of the session has been."""
+    """Return the peak memory of the session's Java process."""
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{_java()}/status").read_text())
     return int(peak) >> 10
 
 
 def processor_seconds() -> float:
-    """Of this process and of the session's Java."""
+    """Return processor seconds of this process and of the session's Java process."""
     fields = Path(f"/proc/{_java()}/stat").read_text().rpartition(")")[2].split()
     return time.process_time() + sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -120,16 +120,16 @@ def _java() -> int:
 
 
 def counted(table: pa.Table) -> pa.Table:
-    """Every distinct published row with its count, in order."""
+    """Return every distinct published row with its count, sorted."""
     names = sorted(table.column_names)
     plain = pa.table({name: table.column(name).cast(pa.string()) for name in names})
-    found = plain.group_by(names).aggregate([([], "count_all")])
-    return found.select([*names, "count_all"]).sort_by([(name, "ascending") for name in names]).combine_chunks()
+    counts = plain.group_by(names).aggregate([([], "count_all")])
+    return counts.select([*names, "count_all"]).sort_by([(name, "ascending") for name in names]).combine_chunks()
 
 
 @contextlib.contextmanager
 def passes() -> Iterator[dict[str, float]]:
-    """Times the passes of a release: the collapse by Spark with the search on the driver, and the judge's counts by Spark."""
+    """Time the passes of a release: Spark's counts with the search on the driver, and Spark's counts for the verifier."""
     from reticent.connectors.spark import tables
 
     spent: dict[str, float] = {}

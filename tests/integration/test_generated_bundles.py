@@ -130,6 +130,6 @@ def test_a_system_that_is_not_known_is_not_told(tmp_path, caplog):
     _, standard = read_tables(str(tmp_path / "in"), Policy.from_dict(RULES))
     assert standard["systems"]["medication"] == RXNORM
     assert "diagnosis" not in standard["systems"]
-    assert "'diagnosis' are of several systems" in caplog.text
-    assert "3 Patient with a link to another who may be the same person" in caplog.text
+    assert "'diagnosis' come from several or unknown code systems" in caplog.text
+    assert "3 Patient linked to another Patient" in caplog.text
     assert CANARY not in json.dumps(standard) + caplog.text

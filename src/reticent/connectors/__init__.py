@@ -1,1 +1,1 @@
-"""Where data comes from and where releases go: files, databases, brokers, each in its own package."""
+"""Connectors: read input data from files, databases and brokers, and write releases to them."""

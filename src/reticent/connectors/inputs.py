@@ -1,4 +1,4 @@
-"""DATA as the command line names it: a file, a FHIR export, or the URL of a database; always a table in the end."""
+"""Read DATA of the command line as a table: a file, a FHIR export, or a database URL."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ DEFAULT_FHIR = FhirSettings(mapping="encounters")
 
 
 def read_input(data: str, policy: Policy | None = None) -> pa.Table:
-    """The whole of the data as one table; `policy` says how resources and databases become one, and what is missing.
+    """Read all data as one table; the policy maps resources and databases to columns and lists missing-value markers.
 
     Raises:
-        DataError: the data is missing, damaged, or not a table.
-        ConnectorError: a database refuses.
+        DataError: the data is missing, corrupt, or not a table.
+        ConnectorError: a database cannot be read.
     """
     return without_markers(_decode_dictionaries(_read(data, policy)), policy.missing if policy is not None else ())
 
 
 def _decode_dictionaries(table: pa.Table) -> pa.Table:
-    """The table without dictionaries, as categories of other programs are written: what counts are the values."""
+    """Return the table with plain values in place of dictionaries (categories of other programs)."""
     for place, name in enumerate(table.column_names):
         kind = table.schema.field(place).type
         if pa.types.is_dictionary(kind):
@@ -48,12 +48,12 @@ def _read(data: str, policy: Policy | None) -> pa.Table:
 
         return read_fhir(data, DEFAULT_FHIR if policy is None or policy.fhir is None else policy.fhir)
     if is_hl7(data):
-        raise DataError(f"{data} holds HL7 messages, which are released as a stream.", hint="Use reticent stream.")
+        raise DataError(f"{data} contains HL7 messages, which are released as a stream.", hint="Use reticent stream.")
     return read_table(data)
 
 
 def is_hl7(data: str) -> bool:
-    """Whether the data is a file of HL7 v2 messages."""
+    """Return whether the data is a file of HL7 v2 messages."""
     path = Path(data)
     if "://" in data or not path.is_file():
         return False
@@ -62,7 +62,7 @@ def is_hl7(data: str) -> bool:
 
 
 def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[str | None, int]:
-    """How often each value of a column stands in the whole of the data; markers of a missing one count as one."""
+    """Count each value of a column in all the data; all markers in `missing` count as null."""
     if is_sql(data) or is_fhir(data):
         batches: Iterable[pa.RecordBatch] = read_input(data).to_batches()
     else:
@@ -76,7 +76,7 @@ def count_values(data: str, column: str, missing: Sequence[str] = ()) -> dict[st
 
 
 def read_hl7(data: str) -> pa.Table:
-    """The records of a file of HL7 v2 messages by the ready mapping; what cannot be read is left out."""
+    """Read a file of HL7 v2 messages with the built-in mapping; skip messages that cannot be read."""
     from reticent.connectors.hl7 import Hl7Lines
     from reticent.publication.records import RecordReader
 
@@ -84,12 +84,12 @@ def read_hl7(data: str) -> pa.Table:
     reader = RecordReader(Policy.from_dict({"version": 1, "hl7": "adt", "columns": columns}))
     batch, _ = Hl7Lines(reader).read(Path(data).read_bytes(), last=True)
     if not batch.table.num_rows:
-        raise DataError(f"{data}: no message is an admission.", hint="Give a file of ADT^A01 or ADT^A04 messages.")
+        raise DataError(f"{data}: no message is an admission.", hint="Provide a file of ADT^A01 or ADT^A04 messages.")
     return batch.table
 
 
 def read_input_head(data: str, rows: int) -> pa.Table:
-    """The first rows, and little more of the source than that where it can be read in order; HL7 messages too."""
+    """Read the first rows, and little more of a source that can be read in order; HL7 messages too."""
     if is_hl7(data):
         return read_hl7(data).slice(0, rows)
     if is_sql(data):
@@ -109,14 +109,14 @@ def _sql_head(data: str, rows: int) -> pa.Table:
         if source.query is not None:
             raise
         raise ConnectorError(
-            f"{source.name}: the database cannot be reached, or is no OMOP database.",
-            hint="Add ?table=NAME or ?query=SELECT... to the URL to say what to read. Of OMOP the tables person, visit_occurrence, "
+            f"{source.name}: the database cannot be reached, or is not an OMOP database.",
+            hint="Add ?table=NAME or ?query=SELECT... to the URL to choose the data. From OMOP, the tables person, visit_occurrence, "
             "condition_occurrence, location and concept are read.",
         ) from None
 
 
 def policy_section_of(data: str) -> str | None:
-    """The line a guessed policy needs so that the data can be read again the same way."""
+    """Return the policy line that makes a suggested policy read the data the same way."""
     if is_sql(data):
         return "sql: omop" if parse_url(data).query is None else None
     if is_hl7(data):
@@ -128,7 +128,7 @@ _HEAD = 4096
 
 
 def is_fhir(source: str | Path) -> bool:
-    """Whether a source is a folder of NDJSON files or Bundles, or a file that begins with a resource."""
+    """Return whether a source is a folder of NDJSON files or Bundles, or a file that begins with a resource."""
     if str(source) == "-":
         return False
     path = Path(source)
@@ -142,9 +142,9 @@ def is_fhir(source: str | Path) -> bool:
 
 
 def _is_resource(path: Path) -> bool:
-    packed = path.suffix.lower() == ".gz"
+    is_gzip = path.suffix.lower() == ".gz"
     try:
-        with gzip.open(path) if packed else path.open("rb") as file:
+        with gzip.open(path) if is_gzip else path.open("rb") as file:
             head = file.read(_HEAD).lstrip(b"\xef\xbb\xbf \t\r\n")
     except (EOFError, gzip.BadGzipFile, zlib.error):
         return False

@@ -1,6 +1,6 @@
-"""Linked tables as the policy's `tables` section names them: a FHIR export, an OMOP database, or files and tables of one's own.
+"""Read the linked tables of the policy's `tables` section: a FHIR export, an OMOP database, or the user's own tables.
 
-Only the keys and the columns of the policy are read; whatever else a resource or a table holds never gets this far.
+Only the keys and the columns of the policy are read.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The tables of the policy by name, and what they were read from: its standard, and the path of each column.
+    """Return the tables of the policy by name, and their origin: the standard and the path of each column.
 
     Raises:
-        DataError: a table is missing or damaged.
-        ConnectorError: a database refuses.
+        DataError: a table is missing or corrupt.
+        ConnectorError: a database cannot be read.
     """
     settings = policy.tables
-    assert settings is not None  # noqa: S101 - the caller looked
+    assert settings is not None  # noqa: S101 - the caller has checked
     layout = settings.layout(policy.released)
     if settings.mapping == "fhir":
         return _read_fhir_tables(data, policy, settings, layout)
@@ -47,7 +47,9 @@ def read_tables(data: str, policy: Policy) -> tuple[dict[str, pa.Table], dict[st
     }
     if is_sql(data):
         if parse_url(data).query is not None:
-            raise PolicyError("The URL names one table.", hint="Name the database alone; the policy names its tables.")
+            raise PolicyError(
+                "The URL names one table.", hint="Give the URL of the database only; the policy names its tables."
+            )
         return {name: _read_sql_table(data, policy, settings, one) for name, one in layout.items()}, standard
     return {name: _read_file_table(data, policy, one) for name, one in layout.items()}, standard
 
@@ -60,43 +62,45 @@ def _read_fhir_tables(
     from reticent.connectors.fhir.read import LINKED_PATIENT, iter_resources, log_warnings
     from reticent.connectors.fhir.spill import text_batch
 
-    paths, said = settings.paths, Counter[str]()
+    paths, warning_counts = settings.paths, Counter[str]()
     systems = CodeSystems()
     take = {
-        name: [_whole_days(systems.getter(column, paths[column]), paths[column], said) for column in one.columns]
+        name: [
+            _whole_days(systems.getter(column, paths[column]), paths[column], warning_counts) for column in one.columns
+        ]
         for name, one in layout.items()
     }
     names = {name: [str(policy.person), *one.link_columns[1:], *one.columns] for name, one in layout.items()}
-    held: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
+    buffers: dict[str, list[tuple[str | None, ...]]] = {name: [] for name in layout}
     batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in layout}
     version = None
     for resource, (patient, visit), cells in iter_resources(data, take):
         kind = resource["resourceType"]
         version = version or version_of(resource)
-        said[f"{kind} without a patient: left out"] += patient is None
-        said[LINKED_PATIENT] += kind == "Patient" and "link" in resource
+        warning_counts[f"{kind} without a patient: skipped"] += patient is None
+        warning_counts[LINKED_PATIENT] += kind == "Patient" and "link" in resource
         keys = (patient,) if kind == "Patient" else (patient, visit)
-        rows = held[kind]
+        rows = buffers[kind]
         rows.append((*keys, *cells))
         if len(rows) >= _BATCH_ROWS:
             batches[kind].append(text_batch(rows, names[kind]))
             rows.clear()
     tables = {
-        kind: pa.Table.from_batches([*batches[kind], text_batch(rows, names[kind])]) for kind, rows in held.items()
+        kind: pa.Table.from_batches([*batches[kind], text_batch(rows, names[kind])]) for kind, rows in buffers.items()
     }
-    log_warnings(data, said)
-    for needed in ("Patient", "Encounter"):
-        if not tables[needed].num_rows:
-            raise DataError(f"{data} has no {needed}.", hint="Export Patient, Encounter and Condition together.")
+    log_warnings(data, warning_counts)
+    for kind in ("Patient", "Encounter"):
+        if not tables[kind].num_rows:
+            raise DataError(f"{data} has no {kind}.", hint="Export Patient, Encounter and Condition together.")
     columns = {kind: {name: paths[name].write_path for name in one.columns} for kind, one in layout.items()}
     known, unknown = systems.resolve()
     for name in unknown:
-        LOG.warning("The codes of '%s' are of several systems, or of none that is known: it is not told.", name)
+        LOG.warning("The codes of '%s' come from several or unknown code systems: the release names none.", name)
     return tables, {"standard": "fhir", "version": version or "R4", "tables": columns, "systems": known}
 
 
-def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
-    """FHIR writes dates as far as they are known; a month or a year alone can be neither shifted nor ordered, and is left empty."""
+def _whole_days(get: Getter, column: FhirColumn, warning_counts: Counter[str]) -> Getter:
+    """Return a getter that empties partial dates (a month or a year alone), which can be neither shifted nor sorted."""
     if column.read_as != "date":
         return get
 
@@ -104,7 +108,7 @@ def _whole_days(get: Getter, column: FhirColumn, said: Counter[str]) -> Getter:
         cell = get(resource)
         if cell is None or _is_day(cell):
             return cell
-        said[f"{column.path} without a whole date: left empty"] += 1
+        warning_counts[f"{column.path} without a full date: left empty"] += 1
         return None
 
     return take
@@ -119,11 +123,11 @@ def _is_day(cell: str) -> bool:
 
 
 def _read_sql_table(data: str, policy: Policy, settings: LinkedSettings, layout: Layout) -> pa.Table:
-    """A table of a database; the location of persons stands in a table of its own."""
+    """Read a table of a database; in OMOP, the location of persons comes from a separate table."""
     names = (layout.name, layout.person, layout.visit or "visit", str(policy.person), *layout.columns)
     if not all(map(_NAME.match, names)):
         raise PolicyError(
-            f"tables: '{layout.name}' has a column that is no plain name.", hint="Make a view with plain names."
+            f"tables: '{layout.name}' has a name with special characters.", hint="Create a view with plain names."
         )
     schema = f"{settings.schema_name}." if settings.schema_name else ""
     columns = [f"t.{layout.person} AS {policy.person}"]
@@ -147,7 +151,9 @@ def _read_file_table(data: str, policy: Policy, layout: Layout) -> pa.Table:
     folder = Path(data)
     path = next((path for form in _SUFFIXES if (path := folder / f"{layout.name}{form}").is_file()), None)
     if path is None:
-        raise DataError(f"{data} has no file of the table '{layout.name}'.", hint=f"Name it {layout.name}.csv.")
+        raise DataError(
+            f"{data} has no file for the table '{layout.name}'.", hint=f"Add a file such as {layout.name}.csv."
+        )
     table = read_table(str(path))
     keys = {str(policy.person): layout.person} | ({VISIT: str(layout.visit)} if VISIT in layout.link_columns else {})
     absent = [name for name in (*keys.values(), *layout.columns) if name not in table.column_names]

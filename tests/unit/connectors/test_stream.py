@@ -248,13 +248,13 @@ def test_the_output_of_another_stream_is_not_written_over(policy, tmp_path, caps
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(30)) + "\n")
     release(policy, tmp_path, tmp_path / "in.csv")
     before = (tmp_path / "out.ndjson").read_bytes()
-    with pytest.raises(ConnectorError, match="is there already"), Stream(policy, store=tmp_path / "new.db") as stream:
+    with pytest.raises(ConnectorError, match="already exists"), Stream(policy, store=tmp_path / "new.db") as stream:
         stream.run(str(tmp_path / "in.csv"), str(tmp_path / "out.ndjson"))
     places = ["--store", str(tmp_path / "newer.db"), "--to", str(tmp_path / "out.ndjson")]
     with pytest.raises(SystemExit) as done:
         main(["stream", str(tmp_path / "in.csv"), "-p", str(tmp_path / "policy.json"), *places])
     assert done.value.code == 5
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert not (tmp_path / "newer.db").exists()
     assert (tmp_path / "out.ndjson").read_bytes() == before
 
@@ -262,7 +262,7 @@ def test_the_output_of_another_stream_is_not_written_over(policy, tmp_path, caps
 def test_a_sink_that_lost_bytes_or_is_not_ours_is_refused(policy, tmp_path):
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(20)) + "\n")
     (tmp_path / "mine.txt").write_text("a letter")
-    with pytest.raises(ConnectorError, match="is there already"):
+    with pytest.raises(ConnectorError, match="already exists"):
         release(policy, tmp_path, tmp_path / "in.csv", sink="mine.txt")
     assert (tmp_path / "mine.txt").read_text() == "a letter"
     assert not (tmp_path / "mine.txt.codebook.json").exists()

@@ -1,4 +1,4 @@
-"""The rows of Parquet files: counted and recoded by DuckDB, which goes to disk where memory ends."""
+"""Count and recode the rows of Parquet files with DuckDB, which spills to disk when memory runs out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH, _NORMALIZE_NAMES = 1 << 17, "single_name"
 
 
 class DuckRows(Rows):
-    """A query as the search on counts sees it."""
+    """The rows of a DuckDB query."""
 
     quote, escapes = '"', {"'": "''"}
     hash = "sha256({key} || CAST(ROW({cells}) AS VARCHAR))"
@@ -38,15 +38,15 @@ class DuckRows(Rows):
 
     @classmethod
     def of(cls, connection: DuckDBPyConnection, path: Path) -> DuckRows:
-        """The rows of a Parquet file."""
+        """Return the rows of a Parquet file."""
         return cls(connection, f"SELECT * FROM read_parquet({cls._quote_text(str(path))})", path)  # noqa: S608 - names are quoted
 
     def is_text(self, name: str) -> bool:
-        """Whether a column is of texts."""
+        """Return whether a column holds text."""
         return bool(pa.types.is_string(self.schema.field(name).type))
 
     def normalize_persons(self, person: str | None) -> DuckRows:
-        """The rows with one name per person; Python reads only the names that are not plain, and nothing where all are."""
+        """Return the rows with one identifier per person; Python normalizes only the identifiers that are not plain."""
         if person is None:
             return self
         cells = self._quote_name(person)
@@ -54,20 +54,20 @@ class DuckRows(Rows):
             cells = f"decode({cells})"
         elif not self.is_text(person):
             return self
-        odd = f"regexp_matches({cells}, {self._quote_text(NOT_PLAIN)})"
-        if not self._scalar(f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {odd} LIMIT 1)"):  # noqa: S608
+        not_plain = f"regexp_matches({cells}, {self._quote_text(NOT_PLAIN)})"
+        if not self._scalar(f"SELECT count(*) FROM (SELECT 1 FROM {self.source} WHERE {not_plain} LIMIT 1)"):  # noqa: S608
             return self
         self._connection.create_function(_NORMALIZE_NAMES, _normalize_names, ["VARCHAR"], "VARCHAR", type="arrow")  # type: ignore[call-overload,unused-ignore]
-        single = f"CASE WHEN {odd} THEN {_NORMALIZE_NAMES}({cells}) ELSE {cells} END"
-        return self._select(f"SELECT * REPLACE ({single} AS {self._quote_name(person)}) FROM {self.source}")  # noqa: S608
+        normalized = f"CASE WHEN {not_plain} THEN {_NORMALIZE_NAMES}({cells}) ELSE {cells} END"
+        return self._select(f"SELECT * REPLACE ({normalized} AS {self._quote_name(person)}) FROM {self.source}")  # noqa: S608
 
     def count_combinations(self, names: Sequence[str]) -> pa.Table:
-        """Every distinct combination of some columns once, in a stable order, with its number of rows; text as codes."""
+        """Return each distinct combination of the columns with its row count, in a stable order; text as codes."""
         order = ", ".join(f"{self._quote_name(name)} NULLS LAST" for name in names)
         with translate_errors():
-            # Counted first, sorted afterwards: otherwise DuckDB holds the groups twice.
-            counted = f"{self._count_query(names)} LIMIT {MOST_COMBINATIONS + 1}"
-            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {counted}")
+            # Count first, sort afterwards: otherwise DuckDB keeps the groups in memory twice.
+            query = f"{self._count_query(names)} LIMIT {MOST_COMBINATIONS + 1}"
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE counted AS {query}")
             reader = self._connection.sql(f"SELECT * FROM counted ORDER BY {order}").to_arrow_reader(_BATCH)  # noqa: S608
             parts = [pa.table(_encode_text(batch)) for batch in reader]
             schema = reader.schema
@@ -75,7 +75,7 @@ class DuckRows(Rows):
         return pa.concat_tables(parts).unify_dictionaries() if parts else schema.empty_table()
 
     def iter_published_parts(self, recoding: Recoding) -> Iterator[pa.Table]:
-        """The rows as they are published, sorted by their cells, in parts that fit in memory."""
+        """Yield the published rows, sorted by their cells, in parts that fit in memory."""
         query, tables = self._recoding_query(recoding)
         for name, table in tables.items():
             self._connection.register(name, table)
@@ -92,7 +92,7 @@ class DuckRows(Rows):
 
     def _scalar(self, query: str) -> int:
         with translate_errors():
-            rows = self._connection.execute(query).fetchall()  # to the end: the connection has more to do
+            rows = self._connection.execute(query).fetchall()  # read to the end: the connection is used again
         return int(rows[0][0])
 
 
@@ -109,7 +109,7 @@ def _encode_text(batch: pa.RecordBatch) -> dict[str, pa.Array]:
 
 
 def _repeat_rows(table: pa.Table) -> Iterator[pa.Table]:
-    """Every row as often as it was counted, a part at a time."""
+    """Yield every row as often as its count says, one part at a time."""
     times = table.column(RECORDS).to_numpy()
     table = table.drop_columns([RECORDS])
     ends = np.cumsum(times)
@@ -121,25 +121,27 @@ def _repeat_rows(table: pa.Table) -> Iterator[pa.Table]:
 
 @contextlib.contextmanager
 def translate_errors(path: Path | None = None) -> Iterator[None]:
-    """Says what failed without quoting what was read."""
+    """Translate DuckDB's errors, which may quote cells, into ours."""
     import duckdb
 
     try:
         yield
     except duckdb.OutOfMemoryException:
         raise ConnectorError(
-            "DuckDB has neither the memory nor the disk for this.",
-            hint="Give it more with --memory, or free space where the output goes.",
+            "DuckDB ran out of memory and disk space.",
+            hint="Raise --memory, or free disk space in the output directory.",
         ) from None
     except (duckdb.IOException, duckdb.InvalidInputException) as error:
         what = "The input" if path is None else str(path)
-        raise ConnectorError(f"{what} cannot be read ({type(error).__name__}).", hint="Give a Parquet file.") from None
+        raise ConnectorError(
+            f"{what} cannot be read ({type(error).__name__}).", hint="Provide a Parquet file."
+        ) from None
     except duckdb.Error as error:
-        raise DataError(f"DuckDB refuses the table ({type(error).__name__}).", hint="Check its types.") from None
+        raise DataError(f"DuckDB refuses the table ({type(error).__name__}).", hint="Check the column types.") from None
 
 
 def connection_settings(folder: Path, memory: str) -> dict[str, Any]:
-    """A connection that spills into a folder of ours and fetches nothing."""
+    """Return settings for a connection that spills into `folder` and downloads no extension."""
     return {
         "memory_limit": memory,
         "temp_directory": str(folder),

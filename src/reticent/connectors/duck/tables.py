@@ -1,11 +1,11 @@
-"""One table, once, larger than memory: DuckDB counts and recodes, the search and the judge work on the counts.
+"""Anonymize one table that is larger than memory, once: DuckDB counts and recodes; search and verifier use the counts.
 
-Guarantee: that of `reticent.connectors.pushdown.tables`; the judge has recomputed it from the file that is published, before it has
-    its name.
+Guarantee: as in `reticent.connectors.pushdown.tables`. The verifier recomputes it from the file before publication.
 Not covered: a file that changes while it is read (the counts then disagree and nothing is released).
-Cost: two passes over the table and one over the release; the memory that DuckDB is given, and the distinct combinations.
-Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD 2019.
-Differences from the single machine: see `reticent.connectors.pushdown.tables`; the input and the data of the release are Parquet.
+Cost: two passes over the table and one over the release; DuckDB's memory limit plus the distinct combinations.
+Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`; M. Raasveldt, H. Mühleisen, "DuckDB", SIGMOD
+    2019.
+Differences from the single machine: see `reticent.connectors.pushdown.tables`; input and released data are Parquet.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from reticent.release import Release, folder
 from reticent.release.codebook import NAME, codebook
 
 DEFAULT_MEMORY = "2GB"
-"""Of DuckDB; what Python holds comes on top."""
+"""DuckDB's memory limit; Python's own memory comes on top."""
 _DATA = "data"
 
 
 def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: str = DEFAULT_MEMORY) -> Release:
-    """Releases a Parquet file into a new folder; the release that comes back has everything but the rows.
+    """Release a Parquet file into a new folder; the returned release has everything except the rows.
 
     Args:
         data: a Parquet file with exactly the columns of the policy.
-        policy: roles and requirements; `table: {method: optimal}`, also what `auto` means here, `mondrian` or `local`.
-        output: a folder that is not there yet. What does not fit in memory is kept beside it meanwhile, for its owner alone.
-        memory: what DuckDB may use.
+        policy: roles and requirements; the method is `optimal` (also used for `auto`), `mondrian` or `local`.
+        output: a folder that does not exist yet. Temporary files go next to it, readable by their owner only.
+        memory: DuckDB's memory limit.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -52,26 +52,26 @@ def anonymize(data: str | Path, policy: Policy, output: str | Path, *, memory: s
     data, output = Path(data), Path(output)
     folder.refuse_overwrite(output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    aside = output.parent / f".{output.name}.{secrets.token_hex(6)}"
-    make_folder(aside)
+    scratch = output.parent / f".{output.name}.{secrets.token_hex(6)}"
+    make_folder(scratch)
     try:
-        return _release(data, policy, output, aside, memory)
+        return _release(data, policy, output, scratch, memory)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: str) -> Release:
-    written = scratch / f"{_DATA}.parquet"
+    published = scratch / f"{_DATA}.parquet"
     with _connect(scratch, memory) as link:
         rows = DuckRows.of(link, data)
         check_policy(rows.columns, policy, "DuckDB")
         rows = rows.without_markers(policy.missing).normalize_persons(policy.person)
         plan = search_counts(rows, policy)
-        _write(written, rows.iter_published_parts(plan.recoding))
-        release = DuckRows.of(link, written)
+        _write(published, rows.iter_published_parts(plan.recoding))
+        release = DuckRows.of(link, published)
         require_verification(verify_rows(release, plan.guarantee.claims, plan.counts, policy, plan.method))
-        if (verdict := plan.verify_persons(policy)) is not None:
-            require_verification(verdict)
+        if (result := plan.verify_persons(policy)) is not None:
+            require_verification(result)
         columns, missing = _published_labels(release, policy)
     manifest = Release(
         kind="table",
@@ -84,11 +84,11 @@ def _release(data: Path, policy: Policy, output: Path, scratch: Path, memory: st
         metrics=plan.metrics,
         explain=plan.explain,
     )
-    book = codebook(replace(manifest, tables={_DATA: columns}), policy)
-    for entry in book["columns"]:
+    entries = codebook(replace(manifest, tables={_DATA: columns}), policy)
+    for entry in entries["columns"]:
         entry["missing"] = missing[entry["name"]]
-    manifest = replace(manifest, metadata={NAME: book})
-    folder.write(manifest, output, "parquet", None, ready=[written])
+    manifest = replace(manifest, metadata={NAME: entries})
+    folder.write(manifest, output, "parquet", None, ready=[published])
     return manifest
 
 
@@ -98,7 +98,9 @@ def _connect(scratch: Path, memory: str) -> Any:
     try:
         return duckdb.connect(":memory:", config=connection_settings(scratch, memory))
     except duckdb.Error:
-        raise ConnectorError("DuckDB does not start with these settings.", hint="Write --memory 2GB.") from None
+        raise ConnectorError(
+            "DuckDB does not start with these settings.", hint="Set --memory to a size such as 2GB."
+        ) from None
 
 
 def _write(target: Path, parts: Iterable[pa.Table]) -> None:
@@ -112,7 +114,7 @@ def _write(target: Path, parts: Iterable[pa.Table]) -> None:
 
 
 class _PublishedLabels:
-    """Columns of different lengths, as the codebook looks at them: names and the labels that occur."""
+    """Stand-in for a table whose columns differ in length; the codebook reads its names and labels."""
 
     def __init__(self, columns: dict[str, pa.ChunkedArray]) -> None:
         self.column_names = list(columns)
@@ -120,7 +122,7 @@ class _PublishedLabels:
 
 
 def _published_labels(release: DuckRows, policy: Policy) -> tuple[Any, dict[str, int]]:
-    """The published labels of every column but the plain ones, and how many cells are missing."""
+    """Return the published labels of every column that is not plain, and the number of missing cells per column."""
     columns, missing = {}, {}
     types = {field.name: field.type for field in release.schema}
     for name in release.columns:
@@ -128,7 +130,7 @@ def _published_labels(release: DuckRows, policy: Policy) -> tuple[Any, dict[str,
         if name in policy.plain:
             columns[name] = pa.chunked_array([], types[name])
         else:
-            counted = release.count_combinations([name]).drop_columns([RECORDS])
-            column = counted.column(name)
+            labels = release.count_combinations([name]).drop_columns([RECORDS])
+            column = labels.column(name)
             columns[name] = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
     return _PublishedLabels(columns), missing

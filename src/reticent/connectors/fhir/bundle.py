@@ -1,8 +1,8 @@
-"""Bundles: the entries of one JSON document, however large, one at a time.
+"""Read the entries of a Bundle one at a time, however large the JSON document is.
 
-A document of some megabytes is parsed whole. In a larger one the braces outside of strings are counted block by block, so
-that only one entry is in memory; what stands around the entries is parsed in the end, and a document that is cut off or
-goes on behind its end is refused.
+A document of a few megabytes is parsed whole. In a larger one, braces outside strings are counted block by block, so
+that only one entry is in memory. The text around the entries is parsed at the end. A document that is cut off, or that
+continues after its end, is refused.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import orjson
 from reticent.errors import DataError
 
 MAX_WHOLE = 4 << 20
-"""Documents up to this size are parsed at once."""
+"""Documents smaller than this are parsed at once."""
 MAX_ENTRY = 64 << 20
-"""No single entry is larger, and neither is what stands around the entries."""
+"""Size limit for one entry, and for the text around the entries."""
 
 _BLOCK = 1 << 22
 _TYPES = ("collection", "transaction", "batch", "searchset")
@@ -32,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 
 def iter_document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every resource of a Bundle with its place, or the one resource that the document is."""
+    """Yield every resource of a Bundle with its place, or the document itself if it is one resource."""
     start = stream.read(MAX_WHOLE)
     if len(start) < MAX_WHOLE:
         yield from resources_of(name, _parse(name, start))
@@ -45,9 +45,9 @@ def iter_document(name: str, stream: BinaryIO) -> Iterator[tuple[str, dict[str, 
 
 
 def resources_of(name: str, content: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The resources of a parsed document: those of its entries where it is a Bundle, otherwise itself."""
+    """Yield the resources of a parsed document: the entries of a Bundle, otherwise the document itself."""
     if type(content) is not dict or type(content.get("resourceType")) is not str:
-        raise DataError(f"{name}: not a FHIR resource.", hint="Every resource needs a resourceType; export again.")
+        raise DataError(f"{name}: not a FHIR resource.", hint="Give every resource a resourceType; export again.")
     if content["resourceType"] != "Bundle":
         yield name, content
         return
@@ -63,11 +63,11 @@ def _resources_of_entry(place: str, entry: Any) -> Iterator[tuple[str, dict[str,
     if resource is None or (type(request) is dict and request.get("method") == "DELETE"):
         return
     if type(resource) is not dict or type(resource.get("resourceType")) is not str:
-        raise DataError(f"{place}: not a FHIR resource.", hint="Every entry needs a resource with a resourceType.")
+        raise DataError(f"{place}: not a FHIR resource.", hint="Give every entry a resource with a resourceType.")
     if resource["resourceType"] == "Bundle":
-        raise DataError(f"{place}: a Bundle within a Bundle.", hint="Give its entries as a Bundle of their own.")
+        raise DataError(f"{place}: a Bundle inside a Bundle.", hint="Export the inner Bundle as a separate file.")
     address = entry.get("fullUrl")
-    # Within a transaction others refer to the address, whatever id the resource has.
+    # Within a transaction, references use fullUrl, whatever id the resource has.
     if type(address) is str and (address.startswith("urn:") or "id" not in resource):
         resource["id"] = address.rpartition("/")[2].rpartition(":")[2]
     yield place, resource
@@ -76,14 +76,14 @@ def _resources_of_entry(place: str, entry: Any) -> Iterator[tuple[str, dict[str,
 def _check_bundle(name: str, content: dict[str, Any]) -> None:
     if content.get("type") not in _TYPES:
         raise DataError(
-            f"{name}: a Bundle of another type than {', '.join(_TYPES)}.",
-            hint="Export the resources as a collection; a history or an answer is no export.",
+            f"{name}: the Bundle's type is none of {', '.join(_TYPES)}.",
+            hint="Export the resources as a collection; a history or a response cannot be read.",
         )
     if type(content.get("entry", [])) is not list:
-        raise DataError(f"{name}: the entries of the Bundle are no list.", hint="Export the Bundle again.")
+        raise DataError(f"{name}: the Bundle's entry is not a list.", hint="Export the Bundle again.")
     links = content.get("link")
     if type(links) is list and any(type(link) is dict and link.get("relation") == "next" for link in links):
-        LOG.warning("%s is one page of a search; the other pages are not in it.", name)
+        LOG.warning("%s is one page of a search result; the other pages are missing.", name)
 
 
 def _parse(place: str, raw: bytes) -> Any:
@@ -94,37 +94,37 @@ def _parse(place: str, raw: bytes) -> Any:
 
 
 class _EntryScanner:
-    """Finds the entries of a Bundle in blocks of its text: strings are told by their quotes, depth by braces outside of them."""
+    """Finds the entries of a Bundle block by block: quotes delimit strings, braces outside strings give the depth."""
 
     def __init__(self, name: str) -> None:
         self.name, self.number = name, 0
         self._depth, self._in_string = 0, False
-        self._open: bytearray | None = None  # the entry that has begun
-        self._in_entries = False  # within the list of entries
+        self._open: bytearray | None = None  # text of the current entry
+        self._in_entries = False  # inside the list of entries
         self._envelope = bytearray()
 
     def split(self, start: bytes, stream: BinaryIO) -> Iterator[bytes]:
-        """The text of each entry."""
+        """Yield the text of each entry."""
         block = start
         while block:
-            while block.endswith(b"\\") and (more := stream.read(1)):  # never between a backslash and what it escapes
+            while block.endswith(b"\\") and (more := stream.read(1)):  # do not cut an escape sequence
                 block += more
             yield from self._scan(block)
             block = stream.read(_BLOCK)
 
     def envelope(self) -> dict[str, Any]:
-        """What stands around the entries."""
+        """Return the document without its entries."""
         content = _parse(self.name, bytes(self._envelope))
         if type(content) is not dict or content.get("resourceType") != "Bundle":
-            raise DataError(f"{self.name}: a large document that is no Bundle.", hint="Give a Bundle or NDJSON.")
+            raise DataError(f"{self.name}: a large document that is not a Bundle.", hint="Provide a Bundle or NDJSON.")
         return content
 
     def _scan(self, block: bytes) -> Iterator[bytes]:
         places, steps, depths = self._braces(block)
-        # Only what opens or closes the list of entries (depth 2) or one of them (depth 3) matters.
+        # Only braces that open or close the list of entries (depth 2) or an entry (depth 3) matter.
         opens = (steps > 0) & ((depths == 2) | (depths == 3))
         events = np.flatnonzero(opens | ((steps < 0) & ((depths == 1) | (depths == 2))))
-        at = 0  # up to here the block is dealt with
+        at = 0  # everything before this position is done
         for place, step, depth in zip(
             places[events].tolist(), steps[events].tolist(), depths[events].tolist(), strict=True
         ):
@@ -170,7 +170,7 @@ class _EntryScanner:
             )
 
     def _braces(self, block: bytes) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Places, steps and depths of the braces and brackets outside of strings."""
+        """Return places, steps and depths of the braces and brackets outside strings."""
         text = np.frombuffer(block, dtype=np.uint8)
         quotes = _unescaped_quotes(text, np.flatnonzero(text == ord('"')))
         step = _DEPTH_CHANGE[text]
@@ -188,7 +188,7 @@ class _EntryScanner:
 
 
 def _unescaped_quotes(text: np.ndarray[Any, Any], quotes: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The quotes behind an even number of backslashes."""
+    """Return the quotes preceded by an even number of backslashes."""
     escaped = np.zeros(len(quotes), dtype=np.bool_)
     before = quotes - 1
     running = (before >= 0) & (text[before] == ord("\\"))

@@ -1,6 +1,6 @@
-"""Systems that codes are of: kept beside a release where all codes of a column are of one that is known.
+"""Record the code system of a column for the release, if all its codes come from one known system.
 
-Only addresses of this list are kept, so that nothing that an export calls a system can leave with a release.
+Only addresses on this list are recorded, so that no other text of an export can leave with a release.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ KNOWN_SYSTEMS = frozenset(
         *(f"http://hl7.org/fhir/sid/{name}" for name in ("icd-10", "icd-10-cm", "icd-9-cm", "cvx", "ndc")),
     )
 )
-"""The systems that are told."""
+"""The code systems that a release may name."""
 _CODE = ".coding.code"
 
 
 class CodeSystems:
-    """Notes the system of every code that is read, in passing."""
+    """Collects the systems of the codes that are read."""
 
     def __init__(self) -> None:
         self._seen: dict[str, set[Any]] = {}
 
     def getter(self, name: str, column: FhirColumn) -> Getter:
-        """What takes a column's value out of a resource; where it is the code of a coding, with a look at its system."""
+        """Return a function that reads a column's value from a resource and, for a code, records its system."""
         if not column.path.endswith(_CODE) or not is_plain(column.path):
             return getter(column)
         seen = self._seen[name] = set()
@@ -54,6 +54,8 @@ class CodeSystems:
         return take
 
     def resolve(self) -> tuple[dict[str, str], list[str]]:
-        """The system of each column whose codes are all of one known system, and those of several or unknown ones."""
-        one = {name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= KNOWN_SYSTEMS}
-        return one, [name for name, seen in self._seen.items() if seen - {None} and name not in one]
+        """Return the known system of each column that has one, and the columns with several or unknown systems."""
+        known = {
+            name: next(iter(seen)) for name, seen in self._seen.items() if len(seen) == 1 and seen <= KNOWN_SYSTEMS
+        }
+        return known, [name for name, seen in self._seen.items() if seen - {None} and name not in known]

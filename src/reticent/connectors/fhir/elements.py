@@ -1,6 +1,6 @@
-"""Published cells as FHIR elements: partial dates, truncated codes, ranges; what FHIR cannot say is absent, with the reason.
+"""Write published cells as FHIR elements: partial dates, truncated codes, ranges, or an absent value with its reason.
 
-Every element is built here from a cell of a release. No resource of the input is ever at hand, so none of it can leave.
+Every element is built here from a cell of a release. This module never sees an input resource, so none can leak.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER = re.compile(r"^-?\d+(\.\d+)?$")
 _GENDERS = ("male", "female", "other", "unknown")
 ANY = "*"
 
-# Where FHIR takes a Period in place of a dateTime.
+# Elements for which FHIR accepts a Period in place of a dateTime.
 _PERIODS = (
     *("Condition.onsetDateTime", "Observation.effectiveDateTime", "Procedure.performedDateTime"),
     *("MedicationStatement.effectiveDateTime", "MedicationAdministration.effectiveDateTime"),
@@ -46,7 +46,7 @@ _CONCEPTS = re.compile(r"^\w+\.(code|vaccineCode|medicationCodeableConcept)\.cod
 
 
 def setter(path: str, version: str, system: str | None = None) -> ElementSetter | None:
-    """What writes a cell into a resource where a path says; None where a path cannot be written."""
+    """Return a function that writes a cell at a path of a resource, or None if the path cannot be written."""
     names = (r5_path(path) if version == "R5" else path).split(".")[1:]
     if path in _DATES or path == "Patient.gender":
         date = _date_or_period if path in _PERIODS else _date
@@ -63,7 +63,7 @@ def setter(path: str, version: str, system: str | None = None) -> ElementSetter 
 
 
 def absent(reason: str, label: str | None = None) -> dict[str, Any]:
-    """An element without a value: why, and what is known of it instead."""
+    """Return an element without a value: the reason, and the generalized label if there is one."""
     extensions: list[dict[str, Any]] = [{"url": ABSENT, "valueCode": reason}]
     if label is not None:
         extensions.append({"url": GENERALIZED, "valueString": label})
@@ -72,7 +72,7 @@ def absent(reason: str, label: str | None = None) -> dict[str, Any]:
 
 @lru_cache(maxsize=1 << 16)
 def concept(cell: Cell, system: str | None = None) -> orjson.Fragment:
-    """A CodeableConcept, as text since most of them come again: the code, a coarser node, candidates, or why there is none."""
+    """Return a CodeableConcept as JSON: the code, a coarser node, the candidates, or the reason for its absence."""
     return orjson.Fragment(orjson.dumps(_concept_of(cell, system)))
 
 
@@ -84,7 +84,7 @@ def _concept_of(cell: Cell, system: str | None) -> dict[str, Any]:
         return absent("unknown")
     if cell == ANY:
         return absent("masked")
-    # A block or chapter of ICD-10 holds a dash or a blank, which no code of it does.
+    # A block or chapter of ICD-10 contains a dash or a blank; an ICD-10 code does not.
     if cell.endswith(ANY) or ("icd-10" in (system or "") and re.search(r"[-\s]", cell)):
         return {"extension": [{"url": GENERALIZED, "valueString": cell}], "text": cell}
     return {"coding": [_coding_of(cell, system)]}
@@ -95,7 +95,7 @@ def _coding_of(code: str, system: str | None) -> dict[str, Any]:
 
 
 def _nested_setter(names: list[str], write: Callable[[str, Cell], dict[str, Any]]) -> ElementSetter:
-    """Writes into the element that the last name stands in."""
+    """Return a setter that creates the outer elements and writes into the innermost one."""
     *outer, name = names
 
     def put(resource: dict[str, Any], cell: Cell) -> None:
@@ -117,7 +117,7 @@ def _date(name: str, cell: Cell) -> dict[str, Any]:
 
 @lru_cache(maxsize=1 << 16)
 def _date_or_period(name: str, cell: Cell) -> dict[str, Any]:
-    """A quarter or a decade as a Period from its first month or year to its last."""
+    """Write a quarter or a decade as a Period from its first month or year to its last."""
     period = f"{name.removesuffix('DateTime')}Period"
     if match := _QUARTER.match(str(cell)):
         last = 3 * int(match[2])

@@ -1,7 +1,7 @@
-"""Paths into resources: plain ones by a few dictionary look-ups, the others by a FHIRPath library.
+"""Read paths in resources: plain paths by dictionary look-ups, the others with a FHIRPath library.
 
-A plain path is names with dots. Where an element repeats, its first entry is taken, which is what `first()` would say. R4 and R5 call some
-elements otherwise; a path is that of R4.
+A plain path is names joined by dots. The first entry of a repeated element is used, as with `first()`. Paths are those
+of R4; some elements have other names in R5.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reticent.policy.settings.inputs import FhirColumn
 
 Getter = Callable[[dict[str, Any]], str | None]
 
-# R4 path -> R5 path, for the types that are read; every path of the same beginning goes with it.
+# R4 path -> R5 path, for the resource types that are read; longer paths with the same start move too.
 _R5_PATHS = {
     "Encounter.class.code": "Encounter.class.coding.code",
     "Encounter.class.system": "Encounter.class.coding.system",
@@ -30,7 +30,7 @@ _R5_PATHS = {
     "MedicationRequest.medicationCodeableConcept": "MedicationRequest.medication.concept",
     "MedicationStatement.medicationCodeableConcept": "MedicationStatement.medication.concept",
     "MedicationAdministration.medicationCodeableConcept": "MedicationAdministration.medication.concept",
-    # The specification spells the next one so.
+    # The specification misspells the next two.
     "MedicationAdministration.effectiveDateTime": "MedicationAdministration.occurenceDateTime",
     "MedicationAdministration.effectivePeriod": "MedicationAdministration.occurencePeriod",
 }
@@ -46,9 +46,9 @@ VERSIONS = ("R4", "R5")
 
 
 def r5_path(path: str) -> str:
-    """The R5 path of an element that R4 calls otherwise; the same path where both agree.
+    """Return the R5 path of an R4 path; the same path if both versions agree.
 
-    >>> later_path("Encounter.period.start")
+    >>> r5_path("Encounter.period.start")
     'Encounter.actualPeriod.start'
     """
     for head, moved in _R5_PATHS.items():
@@ -58,7 +58,7 @@ def r5_path(path: str) -> str:
 
 
 def version_of(resource: dict[str, Any]) -> str | None:
-    """R4 or R5, where a resource shows it."""
+    """Return R4 or R5 if a resource shows its version, otherwise None."""
     signs = _VERSION_ELEMENTS.get(resource["resourceType"])
     if signs is None:
         return None
@@ -75,7 +75,7 @@ _PLAIN = re.compile(r"^[A-Za-z]+(\.[A-Za-z]+)*$")
 
 
 def getter(column: FhirColumn) -> Getter:
-    """What takes a column's value out of a resource, as text."""
+    """Return a function that reads a column's value from a resource as text."""
     if column.read_as == "days":
         return _days(node_of(column.path), node_of(str(column.until)))
     node = node_of(column.path)
@@ -87,7 +87,7 @@ def getter(column: FhirColumn) -> Getter:
 
 
 def key_of(reference: Any) -> str | None:
-    """The id a reference ends in: `Patient/1`, an absolute address, a version or a `urn:uuid:` all name it."""
+    """Return the id at the end of a reference: `Patient/1`, an absolute address, a version or a `urn:uuid:`."""
     if type(reference) is not str or not reference:
         return None
     if "/_history/" in reference:
@@ -97,12 +97,12 @@ def key_of(reference: Any) -> str | None:
 
 
 def reference_to(node: Any, kind: str) -> str | None:
-    """The id in a Reference to a resource of this type; None where it names another type, or something within itself."""
+    """Return the id in a Reference to a resource of this type; None for another type or a contained resource."""
     reference = node.get("reference") if type(node) is dict else None
     if type(reference) is not str or reference.startswith("#") or "?" in reference:
         return None
     plain, _, key = reference.partition("/")
-    if plain == kind and "/" not in key and "type" not in node:  # nearly all of them
+    if plain == kind and "/" not in key and "type" not in node:  # the common case
         return key or None
     parts = reference.partition("/_history/")[0].split("/")
     if len(parts) > 1 and parts[-2] != kind:
@@ -113,24 +113,24 @@ def reference_to(node: Any, kind: str) -> str | None:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path is names with dots."""
+    """Return whether a path is names joined by dots."""
     return _PLAIN.match(path) is not None
 
 
 def node_of(path: str, *, parts: bool = False) -> Callable[[dict[str, Any]], Any]:
-    """What takes the element at a path out of a resource, of either version; with `parts` it may have parts of its own."""
+    """Return a function that reads the element at a path, in R4 or R5; with `parts`, the element may be an object."""
     _, _, rest = path.partition(".")
     if not rest:
-        raise PolicyError(f"fhir.columns: '{path}' names a whole resource.", hint="Name one of its elements.")
+        raise PolicyError(f"fhir.columns: '{path}' is a whole resource.", hint="Name one of its elements.")
     if not is_plain(path):
         return _fhirpath(path)
-    earlier, later = (_walk(tuple(version.split(".")[1:])) for version in (path, r5_path(path)))
+    r4, r5 = (_walk(tuple(version.split(".")[1:])) for version in (path, r5_path(path)))
     if r5_path(path) == path:
-        return earlier
+        return r4
 
     def either(resource: dict[str, Any]) -> Any:
-        value = earlier(resource)
-        return later(resource) if value is None or (not parts and type(value) in (dict, list)) else value
+        value = r4(resource)
+        return r5(resource) if value is None or (not parts and type(value) in (dict, list)) else value
 
     return either
 
@@ -156,25 +156,25 @@ def _fhirpath(path: str) -> Callable[[dict[str, Any]], Any]:
         import fhirpathpy
     try:
         compiled = fhirpathpy.compile(path)
-    except Exception:  # noqa: BLE001 - the library raises whatever its parser meets
-        raise PolicyError(f"fhir.columns: '{path}' is not readable as FHIRPath.", hint="Correct the path.") from None
+    except Exception:  # noqa: BLE001 - the library's parser raises errors of many types
+        raise PolicyError(f"fhir.columns: '{path}' is not valid FHIRPath.", hint="Correct the path.") from None
 
     def take(resource: dict[str, Any]) -> Any:
         try:
             values = compiled(resource, None)
-        except Exception:  # noqa: BLE001 - its messages may carry what it found
-            raise DataError(f"The path '{path}' cannot be followed in a resource.", hint="Correct the path.") from None
+        except Exception:  # noqa: BLE001 - its messages may quote values
+            raise DataError(f"The path '{path}' cannot be evaluated on a resource.", hint="Correct the path.") from None
         return values[0] if values else None
 
     return take
 
 
 def as_text(value: Any) -> str | None:
-    """A value as the text of a cell; refuses an element with parts."""
+    """Return a value as the text of a cell; refuse an element with parts."""
     if value is None or type(value) is str:
         return value
     if isinstance(value, dict | list):
-        raise DataError("A path leads to an element with parts of its own.", hint="Name one of its parts.")
+        raise DataError("A path in fhir.columns leads to an element with parts.", hint="Name one of its parts.")
     return orjson.dumps(value, default=str).decode().strip('"')
 
 

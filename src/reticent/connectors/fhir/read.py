@@ -1,7 +1,7 @@
-"""From resources to rows: spread by patient, then join each part by reference.
+"""Build rows from resources: split by patient, then join each part by reference.
 
-An encounter takes the columns of its patient, and of each further type the first resource with a value. Its conditions
-give a row each, where they differ in what is read of them. What cannot be joined is counted and said.
+An encounter gets the columns of its patient and, for each further type, the first resource with a value. Each condition
+that differs in the columns read gives one row. Resources that cannot be joined are counted and reported.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from reticent.connectors.fhir.spill import Spill, text_batch
 from reticent.errors import DataError
 from reticent.policy.settings.inputs import RESOURCES, FhirSettings
 
-# Bytes of NDJSON per part: the text cells kept of them are a small share of this.
+# Bytes of NDJSON per part; the cells in memory are a small share of them.
 _PART = 128 << 20
 _MOST_PARTS = 64
 LOG = logging.getLogger(__name__)
@@ -31,51 +31,51 @@ Row = tuple[str | None, ...]
 
 
 def read_fhir(source: str | Path, mapping: FhirSettings) -> pa.Table:
-    """The whole export as one table; see `read_fhir_batches`."""
+    """Read the whole export as one table; see `read_fhir_batches`."""
     return pa.Table.from_batches(list(read_fhir_batches(source, mapping)))
 
 
 def read_fhir_batches(
     source: str | Path, mapping: FhirSettings, *, batch_rows: int = 65536, parts: int | None = None
 ) -> Generator[pa.RecordBatch]:
-    """One row per encounter and diagnosis, as text columns named by the mapping; joined in so many parts, by the size of the files.
+    """Yield one row per encounter and diagnosis, as text columns named by the mapping.
 
     Raises:
-        DataError: something is no resource, versions are mixed, or there is no encounter.
+        DataError: a record is not a resource, FHIR versions are mixed, or there is no encounter.
     """
     paths = mapping.paths
     columns_of = {entity: [name for name, column in paths.items() if column.resource == entity] for entity in RESOURCES}
     with ExitStack() as stack:
-        many = parts or _part_count(files_of(source))
+        part_total = parts or _part_count(files_of(source))
         spills = {
-            entity: stack.enter_context(Spill(len(names) + 2, many))
+            entity: stack.enter_context(Spill(len(names) + 2, part_total))
             for entity, names in columns_of.items()
             if names or entity == "Encounter"
         }
         take = {entity: [getter(paths[name]) for name in columns_of[entity]] for entity in spills}
-        said = _partition(source, spills, take, many)
+        warning_counts = _partition(source, spills, take, part_total)
         for entity in (entity for entity, spill in spills.items() if spill.empty and entity != "Encounter"):
             LOG.warning("%s has no %s: the columns %s are empty.", source, entity, ", ".join(columns_of[entity]))
-        seen = 0
-        for part in range(many):
+        row_count = 0
+        for part in range(part_total):
             tables = {entity: spill.rows(part) for entity, spill in spills.items()}
-            rows = _join(tables, columns_of, list(paths), said, several=mapping.diagnoses == "all")
-            while some := list(islice(rows, batch_rows)):
-                seen += len(some)
-                yield text_batch(some, list(paths))
-    log_warnings(source, said)
-    if not seen:
+            rows = _join(tables, columns_of, list(paths), warning_counts, several=mapping.diagnoses == "all")
+            while chunk := list(islice(rows, batch_rows)):
+                row_count += len(chunk)
+                yield text_batch(chunk, list(paths))
+    log_warnings(source, warning_counts)
+    if not row_count:
         raise DataError(f"{source} has no Encounter.", hint="Export Patient, Encounter and Condition together.")
 
 
 def _part_count(files: list[Path | str]) -> int:
-    """One part while all fits easily, else as many as keep each near one size; packed files count for more."""
+    """Return one part for a small export, else several of about equal size; compressed files count 12 times."""
     sizes = [Path(file).stat().st_size * (12 if str(file).endswith(".gz") else 1) for file in files if file != "-"]
     return max(1, min(_MOST_PARTS, -(-sum(sizes) // _PART)))
 
 
 def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
-    """The patient and the encounter that a resource belongs to; its own id where it is one of them."""
+    """Return the patient and the encounter of a resource; its own id if it is a Patient or an Encounter."""
     kind, own = resource["resourceType"], resource.get("id")
     if own is not None and type(own) is not str:
         raise ValueError("id")
@@ -90,10 +90,10 @@ def keys_of(resource: dict[str, Any]) -> tuple[str | None, str | None]:
 def iter_resources(
     source: str | Path, take: Mapping[str, list[Getter]]
 ) -> Iterator[tuple[dict[str, Any], tuple[str | None, str | None], list[str | None]]]:
-    """The resources of the types that `take` names, with their patient and encounter, and what it takes out of each.
+    """Yield each resource of the types in `take` with its patient, its encounter and the values taken from it.
 
     Raises:
-        DataError: versions are mixed, an id is none, or a value has parts; by the place in the export.
+        DataError: versions are mixed, an id is not text, or a value has parts; the message names the place.
     """
     versions: Counter[str] = Counter()
     for place, resource in iter_export(source):
@@ -103,14 +103,14 @@ def iter_resources(
         try:
             keys = keys_of(resource)
         except ValueError:
-            raise DataError(f"{place}: a {kind} has an id that is no text.", hint="Export it again.") from None
+            raise DataError(f"{place}: a {kind} has an id that is not text.", hint="Export it again.") from None
         version = version_of(resource)
         if version is not None:
             versions[version] += 1
             if len(versions) > 1:
                 raise DataError(
-                    f"{place}: a {kind} is written as {version}, what came before it as {'R5' if version == 'R4' else 'R4'}.",
-                    hint="Export all resources in one version of FHIR.",
+                    f"{place}: a {kind} uses {version}, but earlier resources use {'R5' if version == 'R4' else 'R4'}.",
+                    hint="Export all resources in the same version of FHIR.",
                 )
         try:
             cells = [get(resource) for get in take[kind]]
@@ -119,33 +119,33 @@ def iter_resources(
         yield resource, keys, cells
 
 
-NO_PATIENT = "{} without a patient: left out"
-NO_ID = "{} without an id: left out"
+NO_PATIENT = "{} without a patient: skipped"
+NO_ID = "{} without an id: skipped"
 UNKNOWN_PATIENT = "{} whose patient is not in the export: the patient's columns are empty"
-NO_ENCOUNTER = "{} of no encounter: left out"
-FURTHER_CONDITIONS = "further conditions of an encounter: left out"
-LINKED_PATIENT = "Patient with a link to another who may be the same person: counted as a person of their own"
-DUPLICATE_ID = "{} with an id that came before: left out"
+NO_ENCOUNTER = "{} without an encounter: skipped"
+FURTHER_CONDITIONS = "further conditions of an encounter: skipped"
+LINKED_PATIENT = "Patient linked to another Patient who may be the same person: counted as separate persons"
+DUPLICATE_ID = "{} with a repeated id: skipped"
 
 
 def _partition(source: str | Path, spills: dict[str, Spill], take: dict[str, list[Getter]], parts: int) -> Counter[str]:
-    said: Counter[str] = Counter()
+    warning_counts: Counter[str] = Counter()
     for resource, (patient, visit), cells in iter_resources(source, take):
         entity = resource["resourceType"]
-        said[LINKED_PATIENT] += entity == "Patient" and "link" in resource
+        warning_counts[LINKED_PATIENT] += entity == "Patient" and "link" in resource
         if patient is None or (visit is None and entity != "Patient"):
-            words = NO_ENCOUNTER if patient is not None else NO_ID if entity == "Patient" else NO_PATIENT
-            said[words.format(entity)] += 1
+            warning = NO_ENCOUNTER if patient is not None else NO_ID if entity == "Patient" else NO_PATIENT
+            warning_counts[warning.format(entity)] += 1
             continue
         part = zlib.crc32((patient or "").encode()) % parts if parts > 1 else 0
         spills[entity].add(part, (patient, visit, *cells))
-    return said
+    return warning_counts
 
 
 def log_warnings(source: str | Path, warning_counts: Counter[str]) -> None:
-    """Warns of what was found and could not be used, by type and number."""
-    for words, count in sorted((+warning_counts).items()):
-        LOG.warning("%s: %s %s.", source, f"{count:,}", words)
+    """Log how many resources could not be used, by reason."""
+    for warning, count in sorted((+warning_counts).items()):
+        LOG.warning("%s: %s %s.", source, f"{count:,}", warning)
 
 
 def _join(
@@ -164,7 +164,7 @@ def _join(
     others = [kind for kind in RESOURCES if kind not in ("Encounter", "Patient", "Condition") and columns_of[kind]]
     first = [_first_values(rows.get(kind, iter(()))) for kind in others]
     blanks = [(None,) * len(columns_of[kind]) for kind in others]
-    nobody, nothing = (None,) * len(columns_of["Patient"]), [(None,) * len(columns_of["Condition"])]
+    no_patient, no_condition = (None,) * len(columns_of["Patient"]), [(None,) * len(columns_of["Condition"])]
     names = [name for kind in ("Encounter", "Patient", "Condition", *others) for name in columns_of[kind]]
     places = [names.index(name) for name in columns]
     visits: set[str | None] = set()
@@ -175,19 +175,19 @@ def _join(
         visits.add(row[1])
         if columns_of["Patient"] and row[0] not in patients:
             warning_counts[UNKNOWN_PATIENT.format("Encounter")] += 1
-        ill = conditions.get(row[:2], nothing)
+        diagnoses = conditions.get(row[:2], no_condition)
         if not several:
-            warning_counts[FURTHER_CONDITIONS] += len(ill) - 1
-            ill = ill[:1]
-        head = row[2:] + patients.get(row[0], nobody)
+            warning_counts[FURTHER_CONDITIONS] += len(diagnoses) - 1
+            diagnoses = diagnoses[:1]
+        head = row[2:] + patients.get(row[0], no_patient)
         tail = [cell for values, blank in zip(first, blanks, strict=True) for cell in values.get(row[:2], blank)]
-        for condition in ill:
+        for condition in diagnoses:
             whole = (*head, *condition, *tail)
             yield tuple([whole[place] for place in places])
 
 
 def _conditions(rows: Iterator[Row]) -> dict[Row, list[Row]]:
-    """Per patient and encounter what is read of the conditions, each once, in the order of the export."""
+    """Return the distinct conditions of each patient and encounter, in the order of the export."""
     conditions: dict[Row, list[Row]] = {}
     for row in rows:
         if any(row[2:]):

@@ -1,4 +1,4 @@
-"""What every resource of a release carries besides its cells: labels, references, and what FHIR asks for; and what explains the release."""
+"""Templates for the resources of a release (labels, references, mandatory elements) and resources that describe it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECURITY = [
     {"system": _LABELS, "code": "PSEUDED", "display": "pseudonymized"},
     {"system": _LABELS, "code": "REDACTED", "display": "redacted"},
 ]
-"""Of every resource: made coarser, under pseudonyms, parts left out. Whether that is anonymous is for people to judge."""
+"""Labels of every resource: generalized, pseudonymized, redacted. People decide whether that is anonymous."""
 _META = orjson.Fragment(orjson.dumps({"security": SECURITY}))
 _CLINICAL = "http://terminology.hl7.org/CodeSystem/condition-clinical"
 _STATUS = {"MedicationStatement": {"R4": "unknown", "R5": "recorded"}}
@@ -23,13 +23,13 @@ _WITH_STATUS = (
     "DiagnosticReport",
 )
 KINDS = ("Patient", "Condition", *_WITH_STATUS, *_STATUS, "Immunization")
-"""The types that can be written."""
+"""The resource types that can be written."""
 _CODE_TYPES = ("Observation", "DiagnosticReport")
 _MEDICATION_TYPES = ("MedicationRequest", "MedicationStatement", "MedicationAdministration")
 
 
 def template(kind: str, version: str, person: str, visit: str | None) -> dict[str, Any]:
-    """A resource without its cells: type, labels, references, and a status that says nothing."""
+    """Return a resource without its cells: type, labels, references and a neutral status."""
     resource: dict[str, Any] = {"resourceType": kind, "id": "", "meta": _META}
     if kind in _WITH_STATUS:
         resource["status"] = "unknown"
@@ -50,7 +50,7 @@ def template(kind: str, version: str, person: str, visit: str | None) -> dict[st
 
 
 def complete(resource: dict[str, Any], version: str) -> None:
-    """Adds what FHIR asks for and the policy did not release: absent, and masked."""
+    """Add mandatory FHIR elements that the policy does not release, as absent and masked."""
     kind = resource["resourceType"]
     if kind == "Encounter" and version == "R4":
         resource.setdefault("class", absent("masked"))
@@ -65,13 +65,13 @@ def complete(resource: dict[str, Any], version: str) -> None:
             why, *coarser = resource.pop("_occurrenceDateTime", absent("masked"))["extension"]
             resource["occurrenceString"] = coarser[0]["valueString"] if coarser else why["valueCode"]
     if kind == "MedicationAdministration":
-        name = "effective" if version == "R4" else "occurence"  # the specification spells it so
+        name = "effective" if version == "R4" else "occurence"  # sic, in the specification
         if f"{name}DateTime" not in resource and f"{name}Period" not in resource:
             resource[f"{name}Period"] = resource.pop(f"_{name}DateTime", absent("masked"))
 
 
 def provenance(manifest: dict[str, Any], codebook: dict[str, Any], kinds: dict[str, int]) -> dict[str, Any]:
-    """Who made the release, when, under which policy and with which guarantee."""
+    """Return a Provenance: the program, the time, the policy and the guarantee of the release."""
     digest, guarantee = manifest["policy_hash"], codebook["guarantee"]
     sentences = [
         *guarantee["words"],
@@ -98,14 +98,19 @@ def provenance(manifest: dict[str, Any], codebook: dict[str, Any], kinds: dict[s
 
 
 def definitions(version: str) -> list[dict[str, Any]]:
-    """The extensions of a release, each with its StructureDefinition."""
+    """Return the StructureDefinition of each extension that a release uses."""
     return [
-        _definition(version, CANDIDATES, "Values of which one may be the true one.", ["CodeableConcept"], "value"),
         _definition(
-            version, GENERALIZED, "The coarser value that stands for the true one.", ["Element", "Observation"]
+            version, CANDIDATES, "Candidate values; the true value may be among them.", ["CodeableConcept"], "value"
         ),
         _definition(
-            version, GUARANTEE, "What the release promises, against whom, and what it does not.", ["Provenance"]
+            version, GENERALIZED, "The coarser value published in place of the true value.", ["Element", "Observation"]
+        ),
+        _definition(
+            version,
+            GUARANTEE,
+            "What the release guarantees, against which attacker, and what it does not cover.",
+            ["Provenance"],
         ),
     ]
 

@@ -1,6 +1,7 @@
-"""Resources out of NDJSON files and Bundles, one at a time; an error names the place, never what stands there.
+"""Read resources from NDJSON files and Bundles one at a time; errors name the place, never its content.
 
-Files of exports are often named after patients: in a folder a file is told by its number, unless its name is a resource type.
+Export files are often named after patients. Messages therefore name a file of a folder by its number, unless its name
+is a resource type.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from reticent.errors import DataError
 
 _LINES = (".ndjson", ".ndjson.gz", ".jsonl", ".jsonl.gz")
 _DOCUMENTS = (".json", ".json.gz")
-# The other files of a bulk export and of ours: no resources in them.
+# Other files of a bulk export or of a release: they contain no resources.
 _OTHER_FILES = ("codebook.json", "release.json", "manifest.json", "export.json")
 _TYPE = re.compile(
     r"^(Patient|Encounter|Condition|Observation|Procedure|Medication\w*|DiagnosticReport|Immunization)\b"
@@ -30,7 +31,7 @@ _LOOK = 4096
 
 
 def files_of(source: str | Path) -> list[Path | str]:
-    """The files of an export: every NDJSON file and JSON document of a folder, or the one file named."""
+    """Return the files of an export: all NDJSON and JSON files of a folder, or the single file."""
     folder = Path(source)
     if str(source) == "-" or not folder.is_dir():
         return [source]
@@ -47,14 +48,14 @@ def files_of(source: str | Path) -> list[Path | str]:
 
 
 def iter_export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every resource of an export with its place, except withdrawn ones."""
+    """Yield every resource of an export with its place, except withdrawn ones."""
     files = files_of(source)
     for number, file in enumerate(files, 1):
         alone = len(files) == 1 and not Path(source).is_dir()
         shown = str(file) if alone or _TYPE.match(Path(file).name) else f"{source}, file {number} of {len(files)}"
-        with open_input(file) as there:
+        with open_input(file) as opened:
             parts = (
-                iter_document(shown, there.stream) if _is_document(file, there.head) else _iter_records(there, shown)
+                iter_document(shown, opened.stream) if _is_document(file, opened.head) else _iter_records(opened, shown)
             )
             for place, resource in parts:
                 if not is_withdrawn(resource):
@@ -62,17 +63,17 @@ def iter_export(source: str | Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _is_document(file: str | Path, head: bytes) -> bool:
-    """Whether a file is one JSON document rather than a line per resource."""
+    """Return whether a file is one JSON document rather than one resource per line."""
     if str(file).lower().endswith(_DOCUMENTS):
         return True
     first, end, _ = head.lstrip(b"\xef\xbb\xbf \t\r\n").partition(b"\n")
-    # A line without an end in sight is a Bundle to be read piece by piece, whatever its name.
+    # A first line longer than the sample is a Bundle that is read piece by piece, whatever its name.
     return first.strip() == b"{" or (not end and b'"Bundle"' in first[:_LOOK] and len(head) >= SAMPLE)
 
 
-def _iter_records(there: OpenInput, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    bom = 3 if there.head.startswith(b"\xef\xbb\xbf") else 0
-    for number, line in iter_lines(there, Format("ndjson", bom=bom)):
+def _iter_records(opened: OpenInput, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    bom = 3 if opened.head.startswith(b"\xef\xbb\xbf") else 0
+    for number, line in iter_lines(opened, Format("ndjson", bom=bom)):
         try:
             resource = orjson.loads(line)
         except orjson.JSONDecodeError:
@@ -84,7 +85,7 @@ def _iter_records(there: OpenInput, name: str) -> Iterator[tuple[str, dict[str, 
 
 
 def is_withdrawn(resource: dict[str, Any]) -> bool:
-    """Whether whoever wrote a resource has taken it back: it must not count as a fact about a patient."""
+    """Return whether a resource was entered in error: it must not count as a fact about a patient."""
     if resource.get("status") == _WITHDRAWN:
         return True
     status = resource.get("verificationStatus")

@@ -1,6 +1,6 @@
-"""Rows spread over temporary files by patient, so that each piece can be joined in memory.
+"""Split rows over temporary files by patient, so that each part can be joined in memory.
 
-The files have no name and belong to their owner alone: nothing is left behind, whatever ends the process.
+The files have no name and are readable by their owner only. Nothing is left behind, however the process ends.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _ROWS = 8192
 
 
 def text_batch(rows: Sequence[tuple[str | None, ...]], names: Sequence[str]) -> pa.RecordBatch:
-    """Rows of text cells by columns."""
+    """Return rows of text cells as a batch of columns."""
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     return pa.record_batch([pa.array(column, pa.string()) for column in columns], names=list(names))
 
 
 class Spill:
-    """Rows of text cells in `parts` files; `rows` gives one part back."""
+    """Rows of text cells in `parts` files; `rows` returns one part."""
 
     def __init__(self, width: int, parts: int) -> None:
         self._stack = ExitStack()
         self.empty = True
-        """Whether no row has come yet."""
+        """Whether no row has been added yet."""
         self._schema = pa.schema([(str(i), pa.string()) for i in range(width)])
         self._buffers: list[list[tuple[str | None, ...]]] = [[] for _ in range(parts)]
         files = (tempfile.TemporaryFile() for _ in range(parts if parts > 1 else 0))  # noqa: SIM115 - the stack closes them
@@ -35,11 +35,11 @@ class Spill:
         self._writers = [pa.ipc.new_stream(file, self._schema) for file in self._files]
 
     def add(self, part: int, row: tuple[str | None, ...]) -> None:
-        """Puts a row to its part."""
+        """Add a row to its part."""
         self.empty = False
-        held = self._buffers[part]
-        held.append(row)
-        if self._files and len(held) >= _ROWS:
+        buffer = self._buffers[part]
+        buffer.append(row)
+        if self._files and len(buffer) >= _ROWS:
             self._write(part)
 
     def _write(self, part: int) -> None:
@@ -47,7 +47,7 @@ class Spill:
         self._buffers[part] = []
 
     def rows(self, part: int) -> Iterator[tuple[str | None, ...]]:
-        """The rows of one part in the order they came; each part is read once."""
+        """Yield the rows of one part in their original order; each part can be read once."""
         if self._files:
             if self._buffers[part]:
                 self._write(part)
@@ -57,8 +57,8 @@ class Spill:
                 yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
             self._files[part].truncate(0)
         else:
-            held, self._buffers[part] = self._buffers[part], []
-            yield from held
+            buffer, self._buffers[part] = self._buffers[part], []
+            yield from buffer
 
     def __enter__(self) -> Self:
         return self

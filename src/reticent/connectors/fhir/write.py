@@ -1,8 +1,8 @@
-"""A release as FHIR of the version it was read in: a folder of NDJSON files, or one Bundle; wholly or not at all.
+"""Write a release as FHIR, in the version of the input: a folder of NDJSON or one Bundle, completely or not at all.
 
-The resources are built from the cells of the release, by a closed list of elements; the input is not opened. A column
-whose path is not on the list is left out, and said. A released table is taken apart again for it: each row a patient, an encounter and
-what belongs to it, candidates as lists.
+Resources are built from the cells of the release and a closed list of elements; the input is not opened. A column
+whose path is not on the list is skipped with a warning. A released table is split: each row becomes a patient, an
+encounter and its further resources, with candidates as lists.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _ADDRESS = b"https://release.invalid/fhir"
 
 
 def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None) -> dict[str, int]:
-    """Writes a release that was made from FHIR to a new folder of NDJSON, or as a Bundle to a new file that ends in .json.
+    """Write a release made from FHIR to a new folder of NDJSON, or to a new Bundle if the file name ends in .json.
 
-    It is one of linked tables, or of a table, generalised or veiled, under a policy whose `fhir` section says which column stands for
-    which element. Says how many resources of each type were written.
+    The release consists of linked tables, or of one table (generalized or veiled) under a policy whose `fhir` section
+    maps columns to elements. Return the number of resources written per type.
     """
     manifest, tables, documents = read(folder)
     layout = documents.get("linked", {})
@@ -45,7 +45,7 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
     if layout.get("standard") != "fhir":
         raise PolicyError(
             f"{folder} was not made from FHIR.",
-            hint="Release a FHIR export under a policy with tables: fhir, or give the policy of a table with fhir:.",
+            hint="Release a FHIR export under a policy with tables: fhir, or pass the policy of a table that has fhir:.",
         )
     refuse_overwrite(target)
     counts: dict[str, int] = {}
@@ -53,7 +53,7 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
     with _open_output(target) as write:
         for kind, paths in layout["tables"].items():
             if kind not in KINDS:
-                LOG.warning("%s is left out: nothing says how to write it.", kind)
+                LOG.warning("%s is skipped: Reticent cannot write this resource type.", kind)
                 continue
             counts[kind] = 0
             systems = _systems(kind, codebook) | layout.get("systems", {})
@@ -66,7 +66,7 @@ def write_fhir_release(folder: Path, target: Path, policy: Policy | None = None)
 
 
 def _systems(kind: str, codebook: Mapping[str, Any]) -> dict[str, str]:
-    """The systems that the hierarchies of a table's columns tell."""
+    """Return the code systems implied by the hierarchies of a table's columns."""
     return {
         entry.get("source_column", entry["name"]): ICD10
         for entry in codebook["columns"]
@@ -77,12 +77,12 @@ def _systems(kind: str, codebook: Mapping[str, Any]) -> dict[str, str]:
 def _iter_resources(
     kind: str, paths: Mapping[str, str], table: pa.Table, systems: Mapping[str, str], version: str
 ) -> Iterator[list[tuple[str, bytes]]]:
-    """The resources of one table by id, some thousands at a time."""
+    """Yield the resources of one table with their ids, in blocks of a few thousand."""
     puts: dict[str, ElementSetter] = {}
     for name, path in paths.items():
         put = setter(path, version, systems.get(name))
         if put is None:
-            LOG.warning("The column '%s' has no place in %s and is left out.", name, kind)
+            LOG.warning("The column '%s' has no element in %s and is skipped.", name, kind)
         else:
             puts[name] = put
     number = 0
@@ -105,7 +105,7 @@ def _iter_resources(
 
 @contextmanager
 def _open_output(target: Path) -> Iterator[Any]:
-    """What takes resources of a type; all of them are there when the block ends well, none otherwise."""
+    """Give a function that writes resources of a type; the target appears only if the block ends without error."""
     form = _open_bundle if target.suffix.lower() == ".json" else _open_folder
     with system_errors(f"{target} cannot be written", "Check free space and permissions."):
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,7 +113,7 @@ def _open_output(target: Path) -> Iterator[Any]:
             with form(draft) as write:
                 yield write
             if target.exists():
-                target.rmdir()  # empty, or it had been refused
+                target.rmdir()  # empty: otherwise refuse_overwrite has stopped
 
 
 @contextmanager
@@ -135,18 +135,18 @@ def _open_folder(draft: Path) -> Iterator[Any]:
 
 @contextmanager
 def _open_bundle(draft: Path) -> Iterator[Any]:
-    begun = False
+    has_entries = False
     with os.fdopen(open_new(draft), "wb") as file:
 
         def write(kind: str, resources: list[tuple[str, bytes]]) -> None:
-            nonlocal begun
+            nonlocal has_entries
             entries = [
                 b'{"fullUrl":"%s/%s/%s","resource":%s}' % (_ADDRESS, kind.encode(), key.encode(), text)
                 for key, text in resources
             ]
             if entries:
-                file.write((b",\n" if begun else b"") + b",\n".join(entries))
-                begun = True
+                file.write((b",\n" if has_entries else b"") + b",\n".join(entries))
+                has_entries = True
 
         file.write(b'{"resourceType":"Bundle","type":"collection","entry":[\n')
         yield write
@@ -154,11 +154,11 @@ def _open_bundle(draft: Path) -> Iterator[Any]:
 
 
 def flat_tables(data: pa.Table, policy: Policy) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The tables that a released table stands for, and the path of each column.
+    """Split a released table into one table per resource type, and return the path of each column.
 
-    Rows of one person are told as one only where the release tells so itself, by a column `person`.
+    Rows of one person share a Patient only if the release itself links them by a column `person`.
     """
-    assert policy.fhir is not None  # noqa: S101 - the caller looked
+    assert policy.fhir is not None  # noqa: S101 - the caller has checked
     rows = range(1, data.num_rows + 1)
     persons = data["person"] if "person" in data.column_names else pa.array([f"p{row}" for row in rows])
     links = {"person": persons, "visit": pa.array([f"v{row}" for row in rows])}
@@ -175,7 +175,7 @@ def flat_tables(data: pa.Table, policy: Policy) -> tuple[dict[str, pa.Table], di
 
 
 def _cells(data: pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:
-    """A column of the release; the candidates of a veiled one side by side."""
+    """Return a column of the release; a veiled column as lists of candidates."""
     if name in data.column_names:
         return data[name]
     slots = [
@@ -189,7 +189,7 @@ def _cells(data: pa.Table, name: str) -> pa.Array | pa.ChunkedArray | None:
 
 
 def _first_rows(patients: pa.Table) -> pa.Table:
-    """The first row of each person."""
+    """Return the first row of each person."""
     first: dict[str, int] = {}
     for row, person in enumerate(patients["person"].to_pylist()):
         first.setdefault(person, row)

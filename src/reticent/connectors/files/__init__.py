@@ -1,8 +1,8 @@
-"""Tables in files: CSV, Parquet, Arrow IPC and NDJSON, in and out, larger than memory where need be.
+"""Tables in files: read and write CSV, Parquet, Arrow IPC and NDJSON, also files larger than memory.
 
-CSV cells stay text (a postcode keeps its zeros, ``NA`` stays ``NA``); an empty cell without quotes is null, an
-empty cell in quotes is an empty text. The other formats keep their types. Errors name the file, the line, the
-column and counts, never a cell.
+CSV cells stay text (a postal code keeps its zeros, ``NA`` stays ``NA``). An empty cell without quotes is null, an empty
+cell in quotes is an empty text. The other formats keep their types. Errors name the file, the line, the column and
+counts, never a cell.
 """
 
 from reticent.connectors.files.atomic import atomic_file, atomic_path, write_text

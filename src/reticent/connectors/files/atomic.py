@@ -1,4 +1,4 @@
-"""Writing a file wholly or not at all: beside its place under a hidden name, then renamed over it."""
+"""Write a file completely or not at all: under a hidden name next to the target, then renamed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from reticent.errors import ConnectorError
 
 @contextlib.contextmanager
 def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Give a binary file that appears at `target`, readable by its owner only, once all of it is on disk.
+    """Give a binary file that appears at `target`, readable by its owner only, once it is completely on disk.
 
     Raises:
-        ConnectorError: the place cannot be written or the disk is full; whatever was there before still is.
+        ConnectorError: the target cannot be written or the disk is full; an existing file stays unchanged.
     """
     with write_errors(str(target)):
-        path = Path(target).resolve()  # a link keeps pointing, its file changes
+        path = Path(target).resolve()  # replace the file behind a link, not the link
         if path.exists() and not path.is_file() and not path.is_dir():
-            with path.open("wb") as device:  # a pipe or a device cannot be renamed over
+            with path.open("wb") as device:  # a pipe or a device cannot be replaced by renaming
                 yield device
             return
         if path.is_dir():
@@ -33,21 +33,21 @@ def atomic_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def atomic_path(target: str | os.PathLike[str]) -> Iterator[Path]:
-    """Give the path of an empty file that another library fills; it appears at `target` as `atomic_file` says."""
+    """Give the path of an empty file for another library to fill; it appears at `target` as with `atomic_file`."""
     with write_errors(str(target)), staged_path(Path(target).resolve()) as draft:
         os.close(open_new(draft))
         yield draft
 
 
 def write_text(target: str | os.PathLike[str], text: str) -> None:
-    """Write a small text file, wholly or not at all."""
+    """Write a small text file, completely or not at all."""
     with atomic_file(target) as file:
         file.write(text.encode())
 
 
 @contextlib.contextmanager
 def system_errors(words: str, hint: str) -> Iterator[None]:
-    """Turn what the system says into a `ConnectorError` that begins with these words."""
+    """Translate an OSError into a `ConnectorError` that begins with `words`."""
     try:
         yield
     except OSError as error:
@@ -56,6 +56,6 @@ def system_errors(words: str, hint: str) -> Iterator[None]:
 
 
 def write_errors(name: str) -> contextlib.AbstractContextManager[None]:
-    """Turn what the system says about writing into a `ConnectorError`."""
-    hint = "Nothing was left there. Choose a directory that exists, may be written and has room."
+    """Translate an OSError during writing into a `ConnectorError`."""
+    hint = "Choose an existing directory with write permission and free space. No partial file was left."
     return system_errors(f"{name} cannot be written", hint)

@@ -1,10 +1,10 @@
-"""A byte stream that refuses what no table should hold: broken text, NUL bytes, endless lines.
+"""A byte stream that refuses invalid text, NUL bytes and very long lines.
 
-It sits between the file and the parser, turns any encoding into UTF-8, and knows the line it is on, so that errors
-can say where. Memory is bounded by the line limit, whatever the file does.
+It converts any encoding to UTF-8 for the parser and counts lines, so that errors can name the line. The line limit
+bounds the memory.
 
-A CSV parser gets blocks of whole rows, one after the other, in memory: so it never calls back, never reads ahead without bound, and an
-error can be searched in one block. A line end is the end of a row where the number of quotes before it is even.
+A CSV parser gets blocks of whole rows in memory. So it never reads ahead without bound, and an error can be located in
+one block. A line end is the end of a row if the number of quotes before it is even.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from reticent.connectors.files.sniff import Format, encoding_error
 from reticent.connectors.files.source import OpenInput, read_errors
 from reticent.errors import DataError
 
-# A row of a table is rarely above a few kilobytes; this leaves room for long notes and still bounds the memory.
+# A row rarely exceeds a few kilobytes; this limit allows long notes and still bounds the memory.
 MAX_LINE = 16 << 20
 _CHUNK = 1 << 20
 
 
 class CheckedStream:
-    """The readable end of a checked stream, always UTF-8 without a byte order mark."""
+    """A readable stream of checked bytes, always UTF-8 without a byte order mark."""
 
     def __init__(self, source: OpenInput, file_format: Format) -> None:
         self._name = source.name
@@ -40,7 +40,7 @@ class CheckedStream:
         self.lines = 0
 
     def read(self, size: int) -> bytes:
-        """Give `size` checked bytes; fewer only at the end, because the parser takes a short read for a short block."""
+        """Return `size` checked bytes, fewer only at the end: the parser treats a short read as a short block."""
         parts = [self._ready]
         have = len(self._ready)
         while have < size and not self._ended:
@@ -76,7 +76,7 @@ class CheckedStream:
             line = self.lines + data.count(b"\n", 0, place) + 1
             raise DataError(
                 f"{self._name}, line {line}: a NUL byte, so this is not a text table.",
-                hint="Export the file again as text, or name its true format by its suffix.",
+                hint="Export the file again as text, or give it the suffix of its real format.",
             )
 
     def _check_lines(self, data: bytes) -> None:
@@ -89,20 +89,20 @@ class CheckedStream:
 
 
 def line_length_error(name: str, line: int) -> DataError:
-    """The error for a line, or a quoted cell over many lines, that exceeds the limit."""
+    """Return the error for a line, or a quoted cell over many lines, that exceeds the limit."""
     return DataError(
         f"{name}, line {line}: a row is longer than {MAX_LINE >> 20} MB.",
-        hint="Check the line ends of the file, and that every quote that is opened is closed.",
+        hint="Check the line ends of the file, and close every opening quote.",
     )
 
 
-# Large enough that starting the parser costs nothing, small enough that a few of them fit anywhere.
+# Large enough to make the parser's start-up cost negligible, small enough to keep several in memory.
 _BLOCK = 16 << 20
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole rows, the line of the file on which they begin, and whether the header is among them."""
+    """Whole rows, the line number where they begin, and whether they include the header."""
 
     line: int
     data: bytes = field(repr=False)
@@ -110,15 +110,15 @@ class Block:
 
 
 def iter_blocks(source: OpenInput, file_format: Format) -> Generator[Block]:
-    """The blocks of a file; for a regular file the next one is read and checked while this one is parsed."""
+    """Yield the blocks of a file; for a regular file, a thread reads the next block during parsing."""
     cut = _cut_blocks(source, file_format)
     if source.path is None:
-        yield from cut  # a pipe may be silent for long, and nobody should wait for a thread that waits for it
+        yield from cut  # a thread would block on a silent pipe
         return
     with ThreadPoolExecutor(1) as ahead:
-        coming = ahead.submit(next, cut, None)
-        while (block := coming.result()) is not None:
-            coming = ahead.submit(next, cut, None)
+        pending = ahead.submit(next, cut, None)
+        while (block := pending.result()) is not None:
+            pending = ahead.submit(next, cut, None)
             yield block
 
 
@@ -127,7 +127,7 @@ def _cut_blocks(source: OpenInput, file_format: Format) -> Iterator[Block]:
     rest, line, first = b"", 1, True
     while data := guard.read(_BLOCK):
         rest += data
-        # A file with bare carriage returns as line ends has none of the others; the parser knows them all.
+        # A file with bare carriage returns has no newline; the parser accepts every line end.
         newline = b"\n" if b"\n" in rest else b"\r"
         end = _last_row_end(rest, quote, newline)
         if end:
@@ -137,9 +137,9 @@ def _cut_blocks(source: OpenInput, file_format: Format) -> Iterator[Block]:
         if len(rest) > MAX_LINE:
             raise line_length_error(source.name, line)
     if rest.count(quote) % 2:
-        # The parser would close the quote by itself: all rows after it would become one cell.
+        # The parser would close the quote silently and turn all later rows into one cell.
         raise DataError(
-            f"{source.name}, line {line}: a quote is opened and never closed.",
+            f"{source.name}, line {line}: a quote is opened but never closed.",
             hint="Double every quote inside a cell and wrap the cell in quotes.",
         )
     if rest:

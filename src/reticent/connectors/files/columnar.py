@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC: typed columns as they are, after checking that the file is sound."""
+"""Read Parquet and Arrow IPC with their types, after checking that the file is valid."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TITLES = {"parquet": "Parquet", "arrow": "Arrow"}
 
 
 def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
-    """The file piece by piece."""
+    """Yield the file piece by piece."""
     rows = 0
     pieces = _parquet(source, options) if file_format.name == "parquet" else _arrow(source, options)
     while True:
         with _translate_errors(source.name, file_format):
             piece = next(pieces, None)
             if piece is not None:
-                # Files come from anywhere: offsets and text are checked before anything walks over them.
+                # Files are untrusted: validate offsets and text before using them.
                 piece.validate(full=True)
         if piece is None:
             break
@@ -37,7 +37,7 @@ def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Gen
 
 
 def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
-    """The whole file as one table."""
+    """Return the whole file as one table."""
     return pa.Table.from_batches(list(batches(source, file_format, options)))
 
 
@@ -73,10 +73,10 @@ def _check_columns(name: str, schema: pa.Schema, options: ReadOptions) -> tuple[
 
 @contextlib.contextmanager
 def _translate_errors(name: str, file_format: Format) -> Iterator[None]:
-    """Replace the library's errors, which may quote cells, by ours."""
+    """Replace the library's errors, which may quote cells, with ours."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, EOFError):
         raise DataError(
-            f"{name} is a damaged {_TITLES[file_format.name]} file.", hint="Write or copy it again."
+            f"{name} is a corrupt {_TITLES[file_format.name]} file.", hint="Export or copy it again."
         ) from None

@@ -1,7 +1,7 @@
-"""CSV through pyarrow's multi-threaded parser, every cell as text.
+"""Read CSV with pyarrow's multi-threaded parser, every cell as text.
 
-Text costs less than it seems: five million rows of ten columns read in a second or two on two cores, and
-dictionary-encoding while reading was measured to take half as long again, so encoding is left to the encoder.
+Reading as text is fast: five million rows of ten columns take one to two seconds on two cores. Dictionary-encoding
+during reading took 50 % longer, so the encoder does it later.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from reticent.connectors.files.source import OpenInput
 from reticent.errors import DataError
 from reticent.policy.cells import with_decimal_points
 
-# What one thread of the parser takes at a time.
+# Bytes that one parser thread handles at a time.
 _PIECE = 2 << 20
 
 
 def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
-    """The whole file as one table."""
+    """Return the whole file as one table."""
     return pa.concat_tables(_tables(source, file_format, options))
 
 
 def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
-    """The file piece by piece, each piece at most `options.batch_rows` rows."""
+    """Yield the file in batches of at most `options.batch_rows` rows."""
     with contextlib.closing(_tables(source, file_format, options)) as tables:
         for part in tables:
             yield from part.to_batches(max_chunksize=options.batch_rows)
@@ -51,17 +51,17 @@ def _tables(source: OpenInput, file_format: Format, options: ReadOptions) -> Gen
 
 
 def header(source: OpenInput, file_format: Format) -> tuple[str, ...]:
-    """The column names, checked; empty where a column has none, and may have no cell then."""
+    """Return the checked column names; the name is empty for a column that has no name and no cells."""
     text = decode_head(source.name, source.head[file_format.bom :], file_format.encoding)
     if "\0" in text[:4096]:
-        CheckedStream(source, file_format).read(MAX_LINE)  # says where
+        CheckedStream(source, file_format).read(MAX_LINE)  # raises the error with its line
     lines = first_rows(text, file_format.delimiter, file_format.quote)
     rows = [row for row in lines if row]
     if len(rows) < 2 and not source.is_whole:
-        CheckedStream(source, file_format).read(2 * MAX_LINE)  # says what is wrong, if it is not just the length
+        CheckedStream(source, file_format).read(2 * MAX_LINE)  # raises a more exact error if there is one
         raise line_length_error(source.name, 1)
     if not rows:
-        raise DataError(f"{source.name} has no readable header line.", hint="The first line must name the columns.")
+        raise DataError(f"{source.name} has no readable header line.", hint="Write the column names in the first line.")
     check_names(source.name, rows[0], empty=_empty_columns(rows), lines=lines)
     if len(rows) == 1:
         raise no_rows_error(source.name)
@@ -69,7 +69,7 @@ def header(source: OpenInput, file_format: Format) -> tuple[str, ...]:
 
 
 def _empty_columns(rows: list[list[str]]) -> set[int]:
-    """Places of the columns that are empty in all of these rows, from 1."""
+    """Return the numbers, from 1, of the columns that are empty in all of these rows."""
     return {
         place
         for place in range(1, len(rows[0]) + 1)
@@ -78,13 +78,13 @@ def _empty_columns(rows: list[list[str]]) -> set[int]:
 
 
 class _Parser:
-    """The parser's settings for one file, and what its complaints mean."""
+    """Parser settings for one file, and the explanation of the parser's errors."""
 
     def __init__(self, source: OpenInput, file_format: Format, options: ReadOptions) -> None:
         self._name = source.name
         self._format = file_format
         self._header = header(source, file_format)
-        # A name that no file can have: NUL is refused.
+        # A placeholder that no file can contain, because NUL is refused.
         self._names = [name if name.strip() else f"\0{place}" for place, name in enumerate(self._header, 1)]
         self._nameless = [name for name in self._names if name not in self._header]
         if len(self._nameless) == len(self._names):
@@ -95,12 +95,12 @@ class _Parser:
             delimiter=file_format.delimiter,
             quote_char=file_format.quote,
             newlines_in_values=True,
-            # In a table of one column an empty line is a missing value, and those are never dropped.
+            # In a table with one column an empty line is a missing value, which must not be dropped.
             ignore_empty_lines=len(self._header) > 1,
             invalid_row_handler=self._on_bad_row,
         )
         self._convert = pacsv.ConvertOptions(
-            check_utf8=False,  # the guard did
+            check_utf8=False,  # CheckedStream has checked it
             column_types=dict.fromkeys([*columns, *self._nameless], pa.string()),
             include_columns=[*columns, *self._nameless],
             null_values=[""],
@@ -109,7 +109,7 @@ class _Parser:
         )
 
     def parse(self, block: Block) -> pa.Table:
-        """Parse one block; its errors, which quote cells, are replaced by ours."""
+        """Parse one block; replace the parser's errors, which quote cells, with ours."""
         try:
             return self._read(block, _PIECE)
         except (pa.ArrowException, ValueError) as error:
@@ -129,7 +129,7 @@ class _Parser:
         return with_decimal_points(part) if self._format.delimiter == ";" else part
 
     def _without_nameless(self, part: pa.Table) -> pa.Table:
-        """Leaves out the columns without a name, which have no cell either."""
+        """Drop the columns without a name; refuse the file if one of them has a cell."""
         for name in self._nameless:
             if pc.any(pc.not_equal(part.column(name), "")).as_py():
                 check_names(self._name, self._header)
@@ -142,7 +142,7 @@ class _Parser:
     def _explain(self, block: Block) -> DataError:
         width = len(self._header)
         if self._ragged and (row := self._ragged_row(block)):
-            title = "The first line must name the columns: remove titles above it."
+            title = "Write the column names in the first line and remove titles above it."
             return DataError(
                 f"{self._name}, line {row[0]}: expected {width} cells as in the header, found {row[1]}.",
                 hint=title
@@ -150,12 +150,12 @@ class _Parser:
                 else "Quote cells that contain the delimiter, and give every row all its cells.",
             )
         return DataError(
-            f"{self._name}, after line {block.line}: not readable as CSV.",
+            f"{self._name}, after line {block.line}: cannot be parsed as CSV.",
             hint="Check the delimiter, the quotes and the number of cells in each row.",
         )
 
     def _ragged_row(self, block: Block) -> tuple[int, int] | None:
-        """The line and the width of the first row that is not as wide as the header."""
+        """Return the line and the width of the first row that is not as wide as the header."""
         text = io.TextIOWrapper(io.BytesIO(block.data), "utf-8", newline="")
         reader = csv.reader(text, delimiter=self._format.delimiter, quotechar=self._format.quote)
         before = 0

@@ -1,6 +1,6 @@
-"""What a file is by its first bytes, for refusing it by its true name instead of by what the wrong parser says.
+"""Recognize files that are not tables by their first bytes, so that the error can name what the file really is.
 
-Short marks that are letters (`BM`, `MZ`) could begin the header of a table, so they count only among bytes no text has.
+Short marks made of letters (`BM`, `MZ`) could begin a header, so they count only if the file also has control bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-# Offset, mark, words; the first that fits.
+# Offset, mark, description; the first match counts.
 _BINARY: tuple[tuple[int, bytes, str], ...] = (
     (0, b"%PDF-", "a PDF document"),
     (0, b"\x89PNG\r\n", "an image (PNG)"),
@@ -88,7 +88,7 @@ _PACKED = ("archive", "bzip2", "xz file", "Zstandard", "LZ4")
 
 
 def kind_of(head: bytes) -> str | None:
-    r"""What a file is that is no table, in words; None for what may be one.
+    r"""Return a description of a file that is not a table; None if it may be a table.
 
     >>> kind_of(b"%PDF-1.7\n")
     'a PDF document'
@@ -103,9 +103,9 @@ def kind_of(head: bytes) -> str | None:
 
 
 def hint_for(kind: str) -> str:
-    """What to do with a file of that kind."""
+    """Return the hint for a file of that kind."""
     if any(word in kind for word in _PACKED):
-        return "Unpack it first, and name one file in it."
+        return "Unpack it first and name one of its files."
     return _HINTS.get(kind, "Export the table as CSV, Parquet, Arrow, NDJSON, Excel, SAS, SPSS or Stata.")
 
 
@@ -114,7 +114,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def office_kind(names: Iterable[str]) -> str | None:
-    """What a zip container is by the names in it; `excel` is the one that is read, None is a plain archive."""
+    """Return what a zip container is, by its file names; `excel` can be read, None is a plain archive."""
     names = set(names)
     marks = {
         "xl/": "excel",
@@ -132,7 +132,7 @@ def office_kind(names: Iterable[str]) -> str | None:
 
 
 def ole_kind(data: bytes) -> str:
-    """What an old Office container is by the streams in it; `excel` is the one that is read."""
+    """Return what an old Office container is, by its streams; `excel` can be read."""
     marks = {
         "EncryptedPackage": "an Office document with a password",
         "Workbook": "excel",
@@ -153,7 +153,7 @@ _STATISTICS = (
 
 
 def program_of(head: bytes) -> tuple[str, str] | None:
-    """Which reader takes a file with these first bytes, and the program's name.
+    """Return the pyreadstat reader for a file with these first bytes, and the program's name.
 
     >>> program_of(b"$FL2@(#) SPSS DATA FILE")
     ('sav', 'SPSS')

@@ -1,7 +1,7 @@
-"""NDJSON: one flat JSON object per line; a field that is absent is null.
+"""Read NDJSON: one flat JSON object per line; an absent field is null.
 
-Types are those of JSON (integer, number, true/false, text); a field that mixes them becomes text. In batches the
-types and fields are those of the first batch, and a later line that does not fit is an error with its number.
+Types are those of JSON (integer, number, true/false, text); a field of mixed types becomes text. In batches, the first
+batch sets the fields and types. A later line that does not fit is an error with its line number.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from reticent.connectors.files.source import OpenInput
 from reticent.errors import DataError
 
 _BLOCK = 4 << 20
-# Above this an integer that was read as a double may be another integer than the one written.
+# Above this limit a double no longer represents every integer exactly.
 _EXACT = 2.0**53
-# A table of this many cells may be as empty as it likes; in a larger one, one field in so many has to be there. Otherwise a
-# line with a field of its own would cost a column, and some kilobytes of such lines all memory.
+# Larger tables must fill at least one field in _SPARSE. Otherwise each line with a new field would cost a whole column,
+# and a few kilobytes of such lines could use up all memory.
 _CELLS, _SPARSE = 1_000_000, 20
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64(), str: pa.string()}
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Some records and the line of each."""
+    """A list of records and the line number of each."""
 
     name: str
     lines: list[int]
     records: list[dict[str, Any]]
 
     def line_where(self, keys: Iterable[str], bad: Callable[[Any], bool] = lambda _: True) -> int:
-        """The first line with one of the fields and a bad value there."""
+        """Return the first line that has a bad value in one of the fields."""
         return next(
             line
             for line, record in zip(self.lines, self.records, strict=True)
@@ -46,7 +46,7 @@ class _Chunk:
 
 
 def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Table:
-    """The whole file as one table; fields may appear at any line."""
+    """Return the whole file as one table; fields may appear on any line."""
     pieces = [_columns(chunk) for chunk in _iter_chunks(source, file_format, options.batch_rows)]
     if not pieces:
         raise no_rows_error(source.name)
@@ -58,7 +58,7 @@ def table(source: OpenInput, file_format: Format, options: ReadOptions) -> pa.Ta
 
 
 def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Generator[pa.RecordBatch]:
-    """The file piece by piece."""
+    """Yield the file piece by piece."""
     schema: pa.Schema | None = None
     known: frozenset[str] = frozenset()
     for chunk in _iter_chunks(source, file_format, options.batch_rows):
@@ -66,11 +66,11 @@ def batches(source: OpenInput, file_format: Format, options: ReadOptions) -> Gen
         if schema is None:
             known = frozenset(columns)
             schema = _schema(source.name, columns, options)
-        elif strange := columns.keys() - known:
-            line = chunk.line_where(strange)
+        elif new_fields := columns.keys() - known:
+            line = chunk.line_where(new_fields)
             raise DataError(
-                f"{source.name}, line {line}: a field that no earlier batch had.",
-                hint="Read the file as one table, or give every field in the first lines (null where missing).",
+                f"{source.name}, line {line}: a field that the first batch does not have.",
+                hint="Write every field in every line, with null for a missing value.",
             )
         yield _batch(source.name, columns, schema, len(chunk.records))
     if schema is None:
@@ -93,19 +93,19 @@ def _batch(name: str, columns: dict[str, pa.Array], schema: pa.Schema, rows: int
 
 def _iter_chunks(source: OpenInput, file_format: Format, rows: int) -> Iterator[_Chunk]:
     numbers: list[int] = []
-    held: list[bytes] = []
+    lines: list[bytes] = []
     for number, line in iter_lines(source, file_format):
         numbers.append(number)
-        held.append(line)
-        if len(held) >= rows:
-            yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
-            numbers, held = [], []
-    if held:
-        yield _Chunk(source.name, numbers, _parse(source.name, numbers, held))
+        lines.append(line)
+        if len(lines) >= rows:
+            yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
+            numbers, lines = [], []
+    if lines:
+        yield _Chunk(source.name, numbers, _parse(source.name, numbers, lines))
 
 
 def iter_lines(source: OpenInput, file_format: Format) -> Iterator[tuple[int, bytes]]:
-    """Every line that is not blank, with its number."""
+    """Yield every line that is not blank, with its number."""
     guard = CheckedStream(source, file_format)
     number, rest = 0, b""
     while block := guard.read(_BLOCK):
@@ -125,7 +125,7 @@ def _parse(name: str, numbers: list[int], lines: list[bytes]) -> list[dict[str, 
     except orjson.JSONDecodeError:
         raise DataError(
             f"{name}, line {numbers[len(records)]}: not valid JSON.",
-            hint="Write one whole JSON object per line; NaN and Infinity are not JSON.",
+            hint="Write one complete JSON object per line; NaN and Infinity are not JSON.",
         ) from None
     for number, record in zip(numbers, records, strict=True):
         if type(record) is not dict:
@@ -138,7 +138,7 @@ def _columns(chunk: _Chunk) -> dict[str, pa.Array]:
     cells = len(keys) * len(chunk.records)
     if cells > max(_CELLS, _SPARSE * sum(map(len, chunk.records))):
         raise DataError(
-            f"{chunk.name}: the lines have too few fields in common: {len(keys):,} in all.",
+            f"{chunk.name}: the lines share too few fields ({len(keys):,} different fields).",
             hint="Give every line the same fields.",
         )
     return {key: _column(chunk, key) for key in keys}
@@ -166,7 +166,7 @@ def _column(chunk: _Chunk, key: str) -> pa.Array:
 def _inexact_error(chunk: _Chunk, key: str) -> DataError:
     line = chunk.line_where([key], lambda value: type(value) in (int, float) and abs(value) >= _EXACT)
     return DataError(
-        f"{chunk.name}, line {line}: field {key!r} holds a number too large to keep exactly.",
+        f"{chunk.name}, line {line}: field {key!r} has a number too large to store exactly.",
         hint="Write long identifiers as text, in quotes.",
     )
 
@@ -181,7 +181,7 @@ def _common_type(types: list[pa.DataType]) -> pa.DataType:
 
 
 def _type_or_text(data_type: pa.DataType) -> pa.DataType:
-    """Text for a column that is all null so far: every later value can be written as text."""
+    """Return text for a column that is null so far: every later value can be written as text."""
     return pa.string() if pa.types.is_null(data_type) else data_type
 
 

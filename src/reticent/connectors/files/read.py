@@ -1,4 +1,4 @@
-"""The two ways in: all at once, or in batches when a table is larger than memory; and the checks that every format shares."""
+"""Read a table at once, or in batches if it is larger than memory; checks that all formats share."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from reticent.errors import DataError
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The columns to keep (None: all), and rows per batch."""
+    """The columns to read (None: all) and the number of rows per batch."""
 
     columns: tuple[str, ...] | None = None
     batch_rows: int = 65536
 
     def select_columns(self, name: str, names: Sequence[str]) -> tuple[str, ...]:
-        """The wanted columns of a file that has `names`, after checking that they are there."""
+        """Return the columns to read from a file with the columns `names`; refuse a missing one."""
         if self.columns is None:
             return tuple(names)
         for column in self.columns:
@@ -37,21 +37,21 @@ class ReadOptions:
 
 
 _TITLE_LINES = 20
-"""Lines in which a header is looked for below titles."""
+"""Number of lines searched for a header below titles."""
 
 
 def check_names(
     name: str, names: Sequence[str], *, empty: Collection[int] = (), lines: Sequence[Sequence[Any]] = ()
 ) -> None:
-    """Refuse nameless and repeated columns, by position: in a file without a header the names would be cells.
+    """Refuse nameless and repeated columns, named by position: without a header, the names would be cells.
 
-    A column in an `empty` place holds no cell and may be nameless: the end of a line with a delimiter too many, a gap between others.
-    `lines` are the first ones of the file, by which a header below titles and merged cells is seen.
+    A column in `empty` has no cells and may be nameless, for example after a delimiter at the end of a line. `lines`
+    are the first lines of the file; they show a header below titles or merged cells.
     """
-    hint = "The first line must name every column, each once: remove titles above it, name or remove what has no name."
+    hint = "Name every column once in the first line; remove titles above it and columns without a name."
     line = _header_below(lines)
     if line is not None:
-        hint = f"Line {line} seems to name the columns: remove titles above it, so that every column has one name."
+        hint = f"Remove the lines above line {line}, which seems to be the header, and name every column once."
     first: dict[str, int] = {}
     for place, column in enumerate(names, 1):
         if not column.strip():
@@ -64,7 +64,7 @@ def check_names(
 
 
 def _header_below(lines: Sequence[Sequence[Any]]) -> int | None:
-    """The first line, from 2, that has as many words as the widest line has cells, all of them different."""
+    """Return the first line, from 2, with as many distinct words as the widest line has cells."""
     texts = [[str(cell).strip() for cell in line] for line in lines[:_TITLE_LINES]]
     width = max((sum(map(bool, line)) for line in texts), default=0)
     for at, line in enumerate(texts[1:], 2):
@@ -75,25 +75,25 @@ def _header_below(lines: Sequence[Sequence[Any]]) -> int | None:
 
 
 def no_rows_error(name: str) -> DataError:
-    """The error for a table without rows."""
+    """Return the error for a table without rows."""
     return DataError(
-        f"{name} has no rows.", hint="Its first line names the columns, rows follow; check the export that wrote it."
+        f"{name} has no rows.", hint="Check the export: the first line must name the columns, and rows must follow."
     )
 
 
 def check_finite(table: pa.Table | pa.RecordBatch, *, name: str = "data") -> None:
-    """Refuse NaN and infinity, with which nothing can be compared and no group built; null is fine.
+    """Refuse NaN and infinity, which cannot be compared or grouped; null is allowed.
 
     >>> check_finite(pa.table({"weight": [61.5, None]}))
     """
     for field in table.schema:
         if not pa.types.is_floating(field.type):
             continue
-        strange = pc.sum(pc.invert(pc.is_finite(table[field.name]))).as_py()
-        if strange:
+        count = pc.sum(pc.invert(pc.is_finite(table[field.name]))).as_py()
+        if count:
             raise DataError(
-                f"{name}: column {field.name!r} has {strange} cells that are NaN or infinite.",
-                hint="Write missing numbers as null (an empty cell), and remove the others.",
+                f"{name}: column {field.name!r} has {count} cells that are NaN or infinite.",
+                hint="Write missing numbers as null (an empty cell), and remove infinite values.",
             )
 
 
@@ -102,13 +102,13 @@ _READERS = {
     "ndjson": "ndjson_read",
     "parquet": "columnar",
     "arrow": "columnar",
-    "excel": "cells",
-    "stats": "cells",
+    "excel": "workbook_read",
+    "stats": "workbook_read",
 }
 
 
 def _reader(name: str) -> Any:
-    """The reader of a format, loaded for files that have it."""
+    """Return the module that reads a format, loaded on first use."""
     return import_module(f"reticent.connectors.files.{_READERS[name]}")
 
 
@@ -116,39 +116,39 @@ def read_table(source: SourceLike) -> pa.Table:
     """Read a whole table from a path, ``-`` (standard input) or a binary stream.
 
     Raises:
-        DataError: the source is missing, empty, damaged, or not a table, or holds NaN or infinities.
+        DataError: the source is missing, empty, corrupt, or not a table, or has NaN or infinite values.
     """
-    with open_input(source) as there:
-        file_format = sniff(there)
-        table = _reader(file_format.name).table(there, file_format, ReadOptions())
-        check_finite(table, name=there.name)
+    with open_input(source) as opened:
+        file_format = sniff(opened)
+        table = _reader(file_format.name).table(opened, file_format, ReadOptions())
+        check_finite(table, name=opened.name)
         return table
 
 
 def read_batches(
     source: SourceLike, *, columns: Sequence[str] | None = None, batch_rows: int = 65536
 ) -> Generator[pa.RecordBatch]:
-    """Read some columns of a table, or all, in batches of at most `batch_rows` rows, holding only a few of them in memory.
+    """Read the columns of a table (default: all) in batches of at most `batch_rows` rows; only a few are in memory.
 
-    The errors are those of `read_table`; one may come after some batches were given.
+    The errors are those of `read_table`; they may occur after the first batches.
     """
     options = ReadOptions(None if columns is None else tuple(columns), batch_rows)
-    with open_input(source) as there:
-        file_format = sniff(there)
-        pieces = _reader(file_format.name).batches(there, file_format, options)
-        with contextlib.closing(pieces):  # whoever stops early also stops the parser before the file closes
+    with open_input(source) as opened:
+        file_format = sniff(opened)
+        pieces = _reader(file_format.name).batches(opened, file_format, options)
+        with contextlib.closing(pieces):  # stop the parser before the file closes
             for batch in pieces:
-                check_finite(batch, name=there.name)
+                check_finite(batch, name=opened.name)
                 yield batch
 
 
 def read_head(source: SourceLike, rows: int) -> pa.Table:
-    """Read at most the first `rows` rows, and little more of the file than that."""
+    """Read at most the first `rows` rows, and little more of the file."""
     return first_of(read_batches(source), rows)
 
 
 def first_of(batches: Generator[pa.RecordBatch], rows: int) -> pa.Table:
-    """At most the first `rows` rows of what comes in batches."""
+    """Return at most the first `rows` rows of the batches."""
     parts: list[pa.RecordBatch] = []
     with contextlib.closing(batches):
         for batch in batches:

@@ -1,8 +1,8 @@
-"""Guessing the format of a file from its first bytes: name, encoding, delimiter, quote.
+"""Guess the format of a file from its first bytes: name, encoding, delimiter, quote.
 
-The content decides; the suffix only settles what content cannot (text that is neither clearly CSV nor NDJSON).
-Text that is not UTF-8 is taken for Windows-1252, which agrees with Latin-1 on every printable character; text that
-is mostly UTF-8 with some broken bytes is refused, because guessing there would change names and codes in silence.
+The content decides; the suffix only decides between CSV and NDJSON when the content is unclear. Text that is not UTF-8
+is read as Windows-1252, which agrees with Latin-1 on every printable character. Text that is mostly UTF-8 with some
+invalid bytes is refused, because a guess could silently change names and codes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from reticent.connectors.files.source import OLE, ZIP, OpenInput
 from reticent.errors import DataError
 
 FormatName = Literal["csv", "ndjson", "parquet", "arrow"]
-# Read, never written.
+# Formats that are read but never written.
 ReadName = FormatName | Literal["excel", "stats"]
 
 SUFFIXES: dict[str, FormatName] = {
@@ -41,7 +41,7 @@ SUFFIXES: dict[str, FormatName] = {
     ".feather": "arrow",
 }
 DELIMITERS = (",", ";", "\t", "|")
-# The longer marks first: the mark of UTF-16 begins the one of UTF-32.
+# The longer marks first: the mark of UTF-32 begins with the one of UTF-16.
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -54,7 +54,7 @@ _ROWS_TO_GUESS_FROM = 50
 
 @dataclass(frozen=True)
 class Format:
-    """How a file is written down; `bom` is the number of bytes to skip at its start."""
+    """Format of a file; `bom` is the number of bytes to skip at its start."""
 
     name: ReadName
     encoding: str = "utf-8"
@@ -64,7 +64,7 @@ class Format:
 
 
 def sniff(source: OpenInput) -> Format:
-    """Guess the format from the bytes already read."""
+    """Guess the format from the first bytes of the source."""
     head = source.head
     if head.startswith(b"PAR1"):
         return Format("parquet")
@@ -101,7 +101,7 @@ def decode_head(name: str, head: bytes, encoding: str) -> str:
 
 
 def encoding_error(name: str, line: int, encoding: str) -> DataError:
-    """The error for bytes that are not text in the encoding."""
+    """Return the error for bytes that are not valid text in the encoding."""
     return DataError(f"{name}, line {line}: not valid {encoding} text.", hint="Save the file as UTF-8.")
 
 
@@ -117,12 +117,12 @@ def _guess_codec(name: str, head: bytes) -> tuple[int, str]:
     if len(head) >= 4 and (head[0] == 0) != (head[1] == 0) and (head[2] == 0) != (head[3] == 0):
         return 0, "utf-16-be" if head[0] == 0 else "utf-16-le"
     decoded = codecs.getincrementaldecoder("utf-8")("replace").decode(head, final=False)
-    # The sign for what somebody else could not read is a sign like any other.
-    broken = decoded.count("\ufffd") - head.count("\ufffd".encode())
-    if not broken:
+    # A replacement character that is already in the file is not a decoding error.
+    invalid = decoded.count("\ufffd") - head.count("\ufffd".encode())
+    if not invalid:
         return 0, "utf-8"
-    sound = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", decoded)))
-    if sound >= broken or not _is_cp1252(head):
+    valid = sum(map(len, re.findall(r"[^\x00-\x7f\ufffd]+", decoded)))
+    if valid >= invalid or not _is_cp1252(head):
         raise encoding_error(name, decoded[: decoded.index("\ufffd")].count("\n") + 1, "UTF-8")
     return 0, "cp1252"
 
@@ -136,7 +136,7 @@ def _is_cp1252(head: bytes) -> bool:
 
 
 def _guess_delimiter(text: str) -> str:
-    """The delimiter under which most rows have as many cells as the header, and the header most cells."""
+    """Return the delimiter with which most rows have as many cells as the header, and the header has most cells."""
     scores = []
     for delimiter in DELIMITERS:
         widths = [len(row) for row in first_rows(text, delimiter, '"') if row]
@@ -148,7 +148,7 @@ def _guess_delimiter(text: str) -> str:
 
 
 def _delimiter_below_title(text: str) -> str:
-    """The delimiter of the lines below a first one without any: that is a title, no header, and refused with the lines below it."""
+    """Return the delimiter of the lines below a title line, which has none; the title is refused later as a header."""
     for delimiter in DELIMITERS:
         widths = [len(row) for row in first_rows(text, delimiter, '"')[1:] if row]
         if len(widths) > 1 and len(set(widths)) == 1 and widths[0] > 1:
@@ -157,7 +157,7 @@ def _delimiter_below_title(text: str) -> str:
 
 
 def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
-    """The first rows of a sample; the last of them may be cut off by its end."""
+    """Return the first rows of a sample; the last one may be cut off."""
     rows: list[list[str]] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=quote)
     with contextlib.suppress(csv.Error):
@@ -166,7 +166,7 @@ def first_rows(text: str, delimiter: str, quote: str) -> list[list[str]]:
 
 
 def _guess_quote(text: str, delimiter: str) -> str:
-    """Apostrophes count as quotes only where no double quote is used and most rows carry a cell wrapped in them."""
+    """Return the quote; an apostrophe only if no double quote occurs and most rows have a cell in apostrophes."""
     sample = text.splitlines()[:_ROWS_TO_GUESS_FROM]
     if not sample or '"' in text:
         return '"'

@@ -1,6 +1,7 @@
-"""Opening what the caller named: a path, an address, ``-`` for standard input, or a binary stream.
+"""Open a path, a URL, ``-`` for standard input, or a binary stream.
 
-Addresses (object stores and web servers) are read through fsspec, with the credentials of the environment. Gzip is unpacked, and so is the one file of a zip archive, or the one named after `!`.
+URLs (object stores and web servers) are read through fsspec with the credentials of the environment. Gzip is unpacked,
+and so is the only file of a zip archive, or the file named after `!`.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _CORRUPT_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedE
 
 
 def split_member(source: str) -> tuple[str, str | None]:
-    """A path and what is named in it after `!`; a file whose own name has an `!` stays whole.
+    """Split a path from the part after `!`; an existing file with `!` in its name stays whole.
 
-    >>> split("visits.zip!2024/visits.csv")
+    >>> split_member("visits.zip!2024/visits.csv")
     ('visits.zip', '2024/visits.csv')
     """
     outer, mark, inner = source.partition("!")
@@ -42,13 +43,13 @@ def split_member(source: str) -> tuple[str, str | None]:
 
 
 def corrupt_zip_error(name: str) -> DataError:
-    """The error for an archive that cannot be unpacked."""
-    return DataError(f"{name} is a damaged zip archive.", hint="Pack or copy it again.")
+    """Return the error for an archive that cannot be unpacked."""
+    return DataError(f"{name} is a corrupt zip archive.", hint="Pack or copy it again.")
 
 
 SourceLike = str | os.PathLike[str] | BinaryIO
 
-# Enough for any sane header and for some thousand rows to guess the dialect from.
+# Enough for any reasonable header and about a thousand rows to guess the dialect from.
 SAMPLE = 1 << 20
 _PART = 16 << 20
 _GZIP = b"\x1f\x8b"
@@ -56,7 +57,7 @@ OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
 class _Replay(io.RawIOBase):
-    """A stream whose first bytes were already looked at; it fills every read, as the Arrow format expects."""
+    """A stream whose first bytes have been read already; every read is filled, as the Arrow format expects."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         super().__init__()
@@ -74,7 +75,7 @@ class _Replay(io.RawIOBase):
 
 @dataclass(frozen=True)
 class OpenInput:
-    """An open source: its name for messages, its first bytes, the whole of it as a stream; `inner` names a sheet."""
+    """An open source: its name for messages, first bytes and stream; `inner` names a sheet or an archive member."""
 
     name: str
     head: bytes
@@ -85,7 +86,7 @@ class OpenInput:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the sample already is all there is."""
+        """Return whether the sample is the whole source."""
         return len(self.head) < SAMPLE
 
 
@@ -94,12 +95,12 @@ def open_input(source: SourceLike) -> Iterator[OpenInput]:
     """Open a source for one pass."""
     with contextlib.ExitStack() as stack:
         outer, inner = split_member(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else (source, None)
-        there = replace(_unpack(*_open_raw(outer, stack), stack), inner=inner)
-        if there.head.startswith(ZIP):
-            there = _unzip(there, stack)
-        elif inner is not None and not there.head.startswith(OLE):
-            raise DataError(f"{there.name} holds one table only.", hint="Leave out what stands after the !.")
-        yield there
+        opened = replace(_unpack(*_open_raw(outer, stack), stack), inner=inner)
+        if opened.head.startswith(ZIP):
+            opened = _unzip(opened, stack)
+        elif inner is not None and not opened.head.startswith(OLE):
+            raise DataError(f"{opened.name} has only one table.", hint="Remove the ! and the text after it.")
+        yield opened
 
 
 def _unpack(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.ExitStack) -> OpenInput:
@@ -109,30 +110,30 @@ def _unpack(name: str, path: Path | None, raw: BinaryIO, stack: contextlib.ExitS
             raw = cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=_Replay(head, raw))))
             head = _read_fully(raw, SAMPLE)
     if not head:
-        raise DataError(f"{name} is empty.", hint="Give a file with a header line and at least one row.")
+        raise DataError(f"{name} is empty.", hint="Provide a file with a header line and at least one row.")
     return OpenInput(name, head, cast("BinaryIO", _Replay(head, raw)), path)
 
 
-def _unzip(there: OpenInput, stack: contextlib.ExitStack) -> OpenInput:
-    """A workbook stays as it is; an archive gives its one file, or the one that is named."""
-    name, file = there.name, stack.enter_context(seekable(there))
+def _unzip(opened: OpenInput, stack: contextlib.ExitStack) -> OpenInput:
+    """Return a workbook as it is; of an archive, return its only file or the file named after `!`."""
+    name, file = opened.name, stack.enter_context(seekable(opened))
     try:
         archive = stack.enter_context(zipfile.ZipFile(file))
     except _CORRUPT_ZIP_ERRORS:
         raise corrupt_zip_error(name) from None
     members = [member.filename for member in archive.infolist() if not member.is_dir()]
-    inside = [member for member in members if not member.startswith("__MACOSX/")]
-    kind = office_kind(inside)
+    files = [member for member in members if not member.startswith("__MACOSX/")]
+    kind = office_kind(files)
     if kind == "excel":
         file.seek(0)
-        return replace(there, stream=file, workbook=True)
-    if there.inner is None and kind is not None:
+        return replace(opened, stream=file, workbook=True)
+    if opened.inner is None and kind is not None:
         raise DataError(f"{name} is {kind}, not a table.", hint=hint_for(kind))
-    if there.inner is None and len(inside) != 1:
-        raise DataError(f"{name} is a zip archive with {len(inside)} files.", hint=f"Name one: {name}!FILE.")
-    member = there.inner or inside[0]
-    if member not in inside:
-        raise DataError(f"{name}: no file of that name is in the archive.", hint=f"See its names: unzip -l {name}.")
+    if opened.inner is None and len(files) != 1:
+        raise DataError(f"{name} is a zip archive with {len(files)} files.", hint=f"Name one: {name}!FILE.")
+    member = opened.inner or files[0]
+    if member not in files:
+        raise DataError(f"{name}: the archive has no file of that name.", hint=f"List its files: unzip -l {name}.")
     try:
         stream = cast("BinaryIO", stack.enter_context(archive.open(member)))
     except RuntimeError:
@@ -144,13 +145,13 @@ def _unzip(there: OpenInput, stack: contextlib.ExitStack) -> OpenInput:
 
 @contextlib.contextmanager
 def read_errors(name: str) -> Iterator[None]:
-    """Say in our words what the system said about reading; its own words may carry more than they should."""
+    """Translate errors of reading into ours, which never quote the content."""
     try:
         yield
     except zipfile.BadZipFile:
         raise corrupt_zip_error(name) from None
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise DataError(f"{name} is a damaged gzip file.", hint="Pack or copy it again.") from None
+        raise DataError(f"{name} is a corrupt gzip file.", hint="Pack or copy it again.") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "the read failed"
         raise DataError(f"{name} cannot be read: {reason}.", hint="Check the path and the permissions.") from None
@@ -158,7 +159,7 @@ def read_errors(name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def seekable(source: OpenInput) -> Iterator[BinaryIO]:
-    """The source as a file one can jump about in; a pipe is first copied to an unnamed temporary file."""
+    """Give the source as a seekable file; a pipe is first copied to an unnamed temporary file."""
     if source.path is not None:
         with source.path.open("rb") as file:
             magic = file.read(2)
@@ -201,36 +202,36 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def is_remote(source: str) -> bool:
-    """Whether a source is the address of a file elsewhere.
+    """Return whether a source is the URL of a remote file.
 
-    >>> is_place("s3://bucket/visits.csv"), is_place("visits.csv")
+    >>> is_remote("s3://bucket/visits.csv"), is_remote("visits.csv")
     (True, False)
     """
     return source.partition("://")[0].lower() in SCHEMES and "://" in source
 
 
 def redact_url(url: str) -> str:
-    """An address for messages: without user, password and what follows a question mark, where signatures stand."""
+    """Return a URL for messages, without user, password and query, which may contain a signature."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def refuse_unknown_scheme(source: str) -> None:
-    """An address whose kind is not known is no missing file."""
+    """Refuse a URL with an unknown scheme instead of reporting a missing file."""
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", source)
     if scheme is not None:
         raise PolicyError(
-            f"{scheme[1]}:// is no place that is read.",
-            hint="Known are s3://, gs://, abfs://, https://, and databases: postgresql://, sqlite:///, duckdb:///, mysql+pymysql://.",
+            f"{scheme[1]}:// is not a supported scheme.",
+            hint="Use s3://, gs://, abfs://, https://, or a database: postgresql://, sqlite:///, duckdb:///, mysql+pymysql://.",
         )
 
 
 @contextlib.contextmanager
 def open_remote(url: str) -> Iterator[BinaryIO]:
-    """The file behind an address, read in order; refuses one that would send cells in the clear."""
+    """Give the file behind a URL for sequential reading; refuse http:// except on this machine."""
     parts = urlsplit(url)
     if parts.scheme.lower() == "http" and parts.hostname not in _LOOPBACK:
-        raise PolicyError(f"{redact_url(url)}: http:// sends records in the clear.", hint="Use https://.")
+        raise PolicyError(f"{redact_url(url)}: http:// sends records unencrypted.", hint="Use https://.")
     with _translate_errors(redact_url(url)):
         fsspec = _fsspec()
         file = cast("Any", fsspec.open(url, "rb")).open()
@@ -239,7 +240,7 @@ def open_remote(url: str) -> Iterator[BinaryIO]:
 
 
 class _RemoteFile:
-    """A remote file whose errors are ours: the library's own may carry signatures and addresses."""
+    """A remote file that raises our errors: the library's errors may contain signatures and URLs."""
 
     def __init__(self, file: Any, name: str) -> None:
         self._file = file
@@ -254,7 +255,7 @@ def _fsspec() -> Any:
     import fsspec
 
     for name in ("s3fs", "fsspec", "aiobotocore", "gcsfs", "adlfs", "azure"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # they print requests
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # they log requests
     return fsspec
 
 
@@ -264,13 +265,13 @@ def _translate_errors(name: str) -> Iterator[None]:
         yield
     except ImportError:
         raise ConnectorError(
-            f"{name}: places need libraries of their own.", hint="Install them: pip install 'reticent[cloud]'."
+            f"{name}: remote files need more libraries.", hint="Install them: pip install 'reticent[cloud]'."
         ) from None
     except FileNotFoundError:
-        raise ConnectorError(f"{name}: there is no such file.", hint="Check the address.") from None
+        raise ConnectorError(f"{name}: no such file.", hint="Check the URL.") from None
     except PermissionError:
-        raise ConnectorError(f"{name}: you may not read it.", hint="Check the credentials.") from None
-    except Exception as error:  # noqa: BLE001 - every library raises its own; none may show what it was told
+        raise ConnectorError(f"{name}: access denied.", hint="Check the credentials.") from None
+    except Exception as error:  # noqa: BLE001 - library errors differ and may contain secrets
         raise ConnectorError(
-            f"{name} cannot be read ({type(error).__name__}).", hint="Check the address, the credentials, the network."
+            f"{name} cannot be read ({type(error).__name__}).", hint="Check the URL, the credentials and the network."
         ) from None

@@ -1,4 +1,4 @@
-"""The ways out: a table or a stream of batches to CSV, Parquet, Arrow IPC or NDJSON, atomically."""
+"""Write a table or a stream of batches to CSV, Parquet, Arrow IPC or NDJSON, completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TargetLike = str | os.PathLike[str]
 Write = Callable[[pa.RecordBatch], object]
 
 
-def write_table(table: pa.Table, target: TargetLike, format: FormatName | None = None) -> None:  # noqa: A002  # its name everywhere
-    """Write a table to a path or to ``-`` (standard output); the format is that of the suffix unless given."""
+def write_table(table: pa.Table, target: TargetLike, format: FormatName | None = None) -> None:  # noqa: A002  # the public name
+    """Write a table to a path or to ``-`` (standard output); by default, the suffix sets the format."""
     write_batches(table.schema, table.to_batches(), target, format)
 
 
@@ -33,9 +33,9 @@ def write_batches(
     schema: pa.Schema,
     batches: Iterable[pa.RecordBatch],
     target: TargetLike,
-    format: FormatName | None = None,  # noqa: A002  # its name everywhere
+    format: FormatName | None = None,  # noqa: A002  # the public name
 ) -> None:
-    """Write batches one after the other; the file appears only when all are written."""
+    """Write batches one by one; the file appears only when all are written."""
     with open_table(target, schema, format) as write:
         for batch in batches:
             write(batch)
@@ -45,13 +45,13 @@ def write_batches(
 def open_table(
     target: TargetLike,
     schema: pa.Schema,
-    format: FormatName | None = None,  # noqa: A002  # its name everywhere
+    format: FormatName | None = None,  # noqa: A002  # the public name
     *,
     quotes: bool = True,
 ) -> Iterator[Write]:
-    """Give a function that appends a batch, for whoever writes several files side by side; else as `write_batches`.
+    """Give a function that appends a batch, so that a caller can write several files at once; see `write_batches`.
 
-    `quotes=False` leaves them out of CSV; values that need them are then an error.
+    With `quotes=False`, CSV is written without quotes; a value that needs them is an error.
     """
     name = _format_name(target, format)
     writer = _unquoted_csv if name == "csv" and not quotes else _WRITERS[name]
@@ -59,7 +59,7 @@ def open_table(
         yield write
 
 
-def _format_name(target: TargetLike, format: FormatName | None) -> FormatName:  # noqa: A002 - the word of the caller
+def _format_name(target: TargetLike, format: FormatName | None) -> FormatName:  # noqa: A002 - the public name
     name = format or ("csv" if os.fspath(target) == "-" else SUFFIXES.get(PurePath(target).suffix.lower()))
     if name not in get_args(FormatName):
         raise PolicyError(
@@ -81,7 +81,7 @@ def _open(target: TargetLike) -> Iterator[BinaryIO]:
 
 
 class _PositionWriter(io.RawIOBase):
-    """A file for pyarrow: it keeps count of the position, so that a pipe serves too, and leaves closing to whoever opened it."""
+    """A file for pyarrow that tracks its position, so that a pipe works too; the caller closes the underlying file."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _unquoted_csv(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
 
 @contextlib.contextmanager
 def _parquet(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
-    import pyarrow.parquet as pq  # loaded where it is written
+    import pyarrow.parquet as pq  # slow import, rarely needed
 
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
         yield writer.write_batch
@@ -126,7 +126,7 @@ def _parquet(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
 
 @contextlib.contextmanager
 def _arrow(file: _PositionWriter, schema: pa.Schema) -> Iterator[Write]:
-    # Values, not dictionaries: the file format allows one dictionary per column, and batches may bring their own.
+    # Values, not dictionaries: the file format allows one dictionary per column, but batches may have their own.
     plain = pa.schema([(field.name, _value_type(field.type)) for field in schema])
     with pyarrow.ipc.new_file(file, plain) as writer:
         yield lambda batch: writer.write_batch(batch.cast(plain))
@@ -138,7 +138,7 @@ def _ndjson(file: _PositionWriter, _: pa.Schema) -> Iterator[Write]:
 
 
 def to_ndjson(batch: pa.RecordBatch) -> bytes:
-    r"""One JSON object per row and line; each distinct value is put into JSON once, the rest is joining columns.
+    r"""Return one JSON object per row and line; each distinct value is encoded once.
 
     >>> to_ndjson(pa.record_batch({"age": [24, None], "sex": ["f", "m"]}))
     b'{"age":24,"sex":"f"}\n{"age":null,"sex":"m"}\n'
@@ -154,16 +154,16 @@ def to_ndjson(batch: pa.RecordBatch) -> bytes:
 
 
 def _members(name: str, column: pa.Array, place: int) -> pa.Array:
-    """The text `"name":value` of every row, with what stands before it."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    """Return the text `"name":value` of every row, with the preceding delimiter."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     before = ("," if place else "{") + orjson.dumps(name).decode() + ":"
-    values = [*coded.dictionary.to_pylist(), None]
+    values = [*encoded.dictionary.to_pylist(), None]
     texts = pa.array([before + orjson.dumps(value, default=str).decode() for value in values], pa.large_string())
-    return texts.take(pc.fill_null(coded.indices.cast(pa.int64()), len(values) - 1))
+    return texts.take(pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1))
 
 
-def _value_type(of: pa.DataType) -> pa.DataType:
-    return of.value_type if pa.types.is_dictionary(of) else of
+def _value_type(data_type: pa.DataType) -> pa.DataType:
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 _WRITERS = {"csv": _csv, "parquet": _parquet, "arrow": _arrow, "ndjson": _ndjson}

@@ -1,7 +1,7 @@
 """HL7 v2 messages (ADT) from a file or an MLLP port, as records of a stream.
 
-The `hl7` section of the policy says which field becomes which column. Messages of other trigger events are passed over;
-a message that cannot be read is a dead letter and the stream goes on.
+The policy's `hl7` section says which field becomes which column. Messages of other trigger events are ignored. A
+message that cannot be read becomes a dead letter, and the stream continues.
 """
 
 from reticent.connectors.hl7.lines import Hl7Lines, Message

@@ -1,4 +1,4 @@
-"""HL7 v2 messages in their vertical-bar form, and as batches of text columns, the bad ones set aside with a reason; the counterpart of CSV and NDJSON lines."""
+"""Parse HL7 v2 messages with vertical bars into batches of text columns; bad messages are rejected with a reason."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 from reticent.errors import PolicyError
 from reticent.publication.records import Batch, RecordReader, RejectedRecord
 
-# Fields that hold times, by segment and number: rewritten as ISO dates so that hierarchies can read them.
+# Fields with times, by segment and number: rewritten as ISO dates so that hierarchies can parse them.
 TIME_FIELDS = frozenset(("MSH-7", "EVN-2", "PID-7", "PID-29", "PV1-44", "PV1-45", "DG1-5"))
 _TIME = re.compile(r"^(\d{4})(\d{2})(\d{2})(?:(\d{2})(\d{2})(\d{2})?)?")
 _ESCAPE = re.compile(r"\\([FSTRE])\\")
 
 
 class Message:
-    r"""Fields of a message by name: `PID-8`, `DG1-3.1`; of a segment that repeats the one asked for, of a field its first repetition.
+    r"""Fields of a message by name: `PID-8`, `DG1-3.1`; the given repetition of a segment, the first one of a field.
 
     >>> text = "MSH|^~\\&|||||||ADT^A01|7|P|2.5\rPID|1||12^^^X||Doe^Jo||19600131|F"
     >>> Message(text).get("PID-3.1"), Message(text).get("PID-7"), Message(text).event
@@ -42,15 +42,15 @@ class Message:
 
     @property
     def control_id(self) -> str:
-        """The sender's number of the message."""
+        """The sender's message number."""
         return self._field("MSH", 10)
 
     def count_segments(self, segment: str) -> int:
-        """How often a segment stands in the message."""
+        """Return how often a segment occurs in the message."""
         return len(self._segments.get(segment, ()))
 
     def get(self, place: str, repetition: int = 0) -> str | None:
-        """A field or a component; None where it is empty."""
+        """Return a field or a component; None if it is empty."""
         segment, _, rest = place.partition("-")
         number, _, part = rest.partition(".")
         value = self._field(segment, int(number), repetition).split(self._tilde)[0]
@@ -68,8 +68,8 @@ class Message:
         return fields[at] if at < len(fields) else ""
 
     def _unescape(self, text: str) -> str:
-        signs = {"F": self._bar, "S": self._caret, "T": "&", "R": self._tilde, "E": "\\"}
-        return _ESCAPE.sub(lambda match: signs[match[1]], text)
+        characters = {"F": self._bar, "S": self._caret, "T": "&", "R": self._tilde, "E": "\\"}
+        return _ESCAPE.sub(lambda match: characters[match[1]], text)
 
 
 def _iso(text: str) -> str | None:
@@ -84,12 +84,12 @@ START, END = b"\x0b", b"\x1c\r"
 """The frame of a message on an MLLP connection."""
 
 _DIAGNOSIS_SEGMENT = "DG1"
-"""The segment that stands in a message once for every diagnosis."""
+"""The segment that occurs once per diagnosis."""
 _BEGIN = re.compile(rb"(?:^|[\r\n\x0b])(?=MSH)")
 
 
 class Hl7Lines:
-    """HL7 v2: complete messages out of blocks of bytes, framed as MLLP or one after another in a file."""
+    """Splits blocks of bytes into complete HL7 v2 messages, framed by MLLP or one after another in a file."""
 
     needs_header = False
     by_line = False
@@ -97,21 +97,21 @@ class Hl7Lines:
     def __init__(self, reader: RecordReader) -> None:
         self._reader, policy = reader, reader.policy
         if policy.hl7 is None:
-            raise PolicyError("The policy does not say how messages become records.", hint="Write hl7: adt.")
+            raise PolicyError("The policy has no hl7 section.", hint="Add hl7: adt to the policy.")
         self._paths = policy.hl7.paths
         self._events = frozenset(policy.hl7.events)
         policy.check_columns(tuple(self._paths))
 
     def begin(self, line: bytes) -> None:
-        """There is no header."""
+        """Do nothing: HL7 has no header."""
 
     def read(self, data: bytes, *, last: bool) -> tuple[Batch, int]:
-        """The records of the complete messages, and how many bytes they take."""
+        """Return the records of the complete messages, and the number of bytes they use."""
         size = len(data) if last else _complete_end(data)
         return self._parse(data[:size]), size
 
     def _parse(self, data: bytes) -> Batch:
-        """Other events are no records."""
+        """Return the records of the messages; other trigger events give none."""
         columns: dict[str, list[str | None]] = {name: [] for name in self._paths}
         rows, bad, total = [], [], 0
         for raw in split_messages(data):
@@ -129,7 +129,7 @@ class Hl7Lines:
         return self._reader.text(table, np.array(rows, dtype=np.int64), total, bad)
 
     def _records(self, raw: bytes) -> list[tuple[str | None, ...]] | str:
-        """A record for each diagnosis that differs in what is read of it; none for other events, or why it is no message."""
+        """Return one record per distinct diagnosis, none for other trigger events, or the reason for a rejection."""
         try:
             message = Message(raw.decode())
         except UnicodeDecodeError:
@@ -148,22 +148,22 @@ class Hl7Lines:
         return list(dict.fromkeys(full or records[:1]))
 
     def _record(self, message: Message, number: int) -> tuple[str | None, ...]:
-        """What is read of a message and the diagnosis of this number."""
+        """Return the fields of a message with the diagnosis of this number."""
         return tuple(
             message.get(place, number if place.startswith(_DIAGNOSIS_SEGMENT) else 0) for place in self._paths.values()
         )
 
 
 def _complete_end(data: bytes) -> int:
-    """Where the last complete message ends: after its frame, or where the next begins."""
-    framed = data.rfind(END)
-    if framed >= 0:
-        return framed + len(END)
+    """Return the end of the last complete message: after its frame, or at the start of the next message."""
+    frame_end = data.rfind(END)
+    if frame_end >= 0:
+        return frame_end + len(END)
     starts = [start.end() for start in _BEGIN.finditer(data)]
     return starts[-1] if len(starts) > 1 else 0
 
 
 def split_messages(data: bytes) -> list[bytes]:
-    """The single messages of some bytes; what stands before the first is one of its own, to be set aside."""
+    """Split bytes into messages; bytes before the first message count as one, which is rejected later."""
     pieces = _BEGIN.split(data.replace(b"\x1c\r", b"\r").replace(b"\x1c", b"\r"))
     return [part for part in (piece.strip(b"\r\n\x0b \t") for piece in pieces) if part]

@@ -1,7 +1,8 @@
-"""An MLLP port: framed messages over TCP, each answered when it is safe.
+"""Receive framed messages over TCP (MLLP) and acknowledge each one after it is stored.
 
-A message is acknowledged (AA) only after the stream has committed it to the store: a sender that hears nothing sends it
-again, and none is lost; it is recognised by its sender, its number and its content, and none is released twice. MLLP knows no encryption: listen on the loopback address, behind a tunnel.
+A message is acknowledged (AA) only after the stream has committed it to the store. A sender without an acknowledgment
+sends it again, so none is lost. Sender, number and content identify a message, so none is released twice. MLLP has no
+encryption: listen on the loopback address, behind a tunnel.
 """
 
 from __future__ import annotations
@@ -20,39 +21,39 @@ from reticent.errors import ConnectorError, PolicyError
 _CHUNK = 1 << 16
 _PAUSE = 0.2
 _SENDERS, _RESERVE = 4_000, 64
-# A sender whose message never ends is cut off.
+# A sender that exceeds this size without ending a message is disconnected.
 _MAX_MESSAGE = 16 << 20
 
 
 def check_port(address: str) -> None:
-    """Refuses a port that cannot be had; nobody is let in yet, so no sender is turned away."""
+    """Refuse a port that is not free; the port does not listen yet, so no sender is turned away."""
     host, port = _host_and_port(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            door.bind((host, port))
+            probe.bind((host, port))
         except OSError:
             raise _port_error(host, port) from None
 
 
 def _port_error(host: str, port: int) -> ConnectorError:
-    return ConnectorError(f"mllp://{host}:{port}: cannot listen there.", hint="Choose a free port.")
+    return ConnectorError(f"mllp://{host}:{port}: Reticent cannot listen on this port.", hint="Choose a free port.")
 
 
 @dataclass
 class _Connection:
-    """A sender: what it has sent so far of a message, and what it has not yet read of our answers."""
+    """A sender: the start of an incomplete message, and acknowledgments it has not read yet."""
 
     received: bytes = b""
     unsent: bytearray = field(default_factory=bytearray)
 
 
 class MllpSource:
-    """Reads what senders have sent so far; `acknowledge` answers them once it is stored.
+    """Reads complete messages from all senders; `acknowledge` answers them once they are stored.
 
-    A message that was stored before is answered again and not read again. Nobody is waited for: answers that a sender does not
-    read stay with its connection, and nothing more is read from it until it has read them.
+    A message that is already stored is acknowledged again but not read again. The source never waits for a sender:
+    unread acknowledgments stay with the connection, and it reads nothing more from that sender until they are gone.
     """
 
     regular = False
@@ -79,29 +80,29 @@ class MllpSource:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port number."""
         return int(self._server.getsockname()[1])
 
     def recognize(self, stored: Container[str]) -> None:
-        """Tells which messages are stored already."""
+        """Set the collection of messages that are stored already."""
         self._stored = stored
 
     def receipts(self) -> list[str]:
-        """The names of the messages that were read and are not acknowledged yet."""
+        """Return the names of the messages that were read but not acknowledged."""
         return list(self._names)
 
     def skip(self, offset: int) -> None:
-        """What was sent is gone; senders send again what was not answered."""
+        """Do nothing: senders send unacknowledged messages again."""
 
     def fingerprint(self, _: int) -> None:
-        """What was sent cannot be read again."""
+        """Return None: messages cannot be read a second time."""
 
     def guess(self, _: bytes) -> str:
-        """There is one format."""
+        """Return the only format."""
         return "hl7"
 
     def read(self) -> bytes | None:
-        """All messages that are complete now, at least one; None when woken."""
+        """Return all complete messages, at least one; None when woken."""
         while True:
             frames: list[bytes] = []
             ready = self._selector.select(_PAUSE if self._is_full else None)
@@ -117,7 +118,7 @@ class MllpSource:
                 return b"".join(frames)
 
     def acknowledge(self) -> None:
-        """Answers every message read so far: it is stored."""
+        """Acknowledge every message read so far, after it is stored."""
         for link, answer in self._unanswered:
             self._send(link, answer)
         self._unanswered, self._names = [], {}
@@ -125,7 +126,7 @@ class MllpSource:
     def _accept(self) -> None:
         try:
             link, _ = self._server.accept()
-        except OSError:  # no descriptor is left: whoever waits is let in when another has gone
+        except OSError:  # no file descriptor is free: accept again later
             self._is_full = True
             self._selector.unregister(self._server)
             return
@@ -147,19 +148,19 @@ class MllpSource:
         return self._receive(link) if events & selectors.EVENT_READ and link in self._connections else []
 
     def _send(self, link: socket.socket, answer: bytes) -> None:
-        """Sends as much as the sender takes; what is left waits with its connection."""
+        """Send as much as the sender accepts; the rest stays with its connection."""
         if link not in self._connections:
-            return  # a sender that has gone will send again
-        unsaid = self._connections[link].unsent
-        unsaid += answer
+            return  # the sender has disconnected and will send again
+        unsent = self._connections[link].unsent
+        unsent += answer
         try:
-            del unsaid[: link.send(unsaid) if unsaid else 0]
+            del unsent[: link.send(unsent) if unsent else 0]
         except BlockingIOError:
             pass
         except OSError:
             self._disconnect(link)
             return
-        self._selector.modify(link, selectors.EVENT_WRITE if unsaid else selectors.EVENT_READ)
+        self._selector.modify(link, selectors.EVENT_WRITE if unsent else selectors.EVENT_READ)
 
     def _receive(self, link: socket.socket) -> list[bytes]:
         try:
@@ -179,15 +180,15 @@ class MllpSource:
         return [frame + END for frame in frames]
 
     def _is_new(self, link: socket.socket, frame: bytes) -> bool:
-        """Whether a message is to be read; one that is stored is answered at once, one that is being stored together with it."""
+        """Return whether a message must be read; acknowledge a stored one now, a repeated one with the first."""
         name, answer = message_name(frame), _acknowledgment(frame)
         if name in self._stored:
             self._send(link, answer)
             return False
         self._unanswered.append((link, answer))
-        known = name in self._names
+        is_repeated = name in self._names
         self._names[name] = None
-        return not known
+        return not is_repeated
 
     def _disconnect(self, link: socket.socket) -> None:
         self._selector.unregister(link)
@@ -195,7 +196,7 @@ class MllpSource:
         link.close()
 
     def close(self) -> None:
-        """Closes the port and every connection."""
+        """Close the port and every connection."""
         for link in list(self._connections):
             self._disconnect(link)
         self._selector.close()
@@ -203,7 +204,7 @@ class MllpSource:
 
 
 def message_name(frame: bytes) -> str:
-    """Tells a message: its sender, its number (MSH-10) and what it says, whenever it was sent (MSH-7)."""
+    """Return a digest of a message's sender, number (MSH-10) and content, but not of its time (MSH-7)."""
     head, _, rest = frame.lstrip(START).partition(b"\r")
     fields = head.split(head[3:4] or b"|")
     parts = [*fields[2:4], *fields[9:10], rest.strip()] if head.startswith(b"MSH") else [frame]
@@ -214,7 +215,7 @@ def message_name(frame: bytes) -> str:
 
 
 def _max_senders() -> int:
-    """How many senders may be connected: some descriptors are left for the store and the sink."""
+    """Return the maximum number of senders; some file descriptors are reserved for the store and the sink."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit
@@ -224,7 +225,7 @@ def _max_senders() -> int:
 
 
 def _acknowledgment(frame: bytes) -> bytes:
-    """The acknowledgement: accepted, or in error where there is no message to accept."""
+    """Return the acknowledgment: accepted, or an error if the frame is not a message."""
     try:
         message = Message(frame.lstrip(START).decode("utf-8", "replace"))
         code, control, event = "AA", message.control_id, message.event
@@ -243,5 +244,5 @@ def _host_and_port(address: str) -> tuple[str, int]:
     except ValueError:
         host = port = None
     if host is None or port is None:
-        raise PolicyError("The MLLP source needs a host and a port.", hint="Write mllp://127.0.0.1:2575.")
+        raise PolicyError("The MLLP address has no host or no port.", hint="Write it as mllp://127.0.0.1:2575.")
     return host, port

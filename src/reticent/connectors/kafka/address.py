@@ -1,7 +1,8 @@
-"""Addresses of topics: `kafka://broker:9092/topic?security.protocol=SSL`.
+"""Topic addresses: `kafka://broker:9092/topic?security.protocol=SSL`.
 
-Command lines are seen by everybody on a machine, so a secret is not written there: `sasl.password=env:NAME` takes it from the
-environment, `sasl.password=file:PATH` from a file, `config=PATH` takes all settings of a file of `name=value` lines.
+Every user of a machine can see command lines, so a secret does not belong there: `sasl.password=env:NAME` reads it from
+the environment, `sasl.password=file:PATH` from a file. `config=PATH` reads all settings from a file of `name=value`
+lines.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _SECRET = re.compile(r"password|secret|\.pem$|credentials", re.IGNORECASE)
 
 @dataclass(frozen=True, repr=False)
 class Address:
-    """Brokers, a topic, and settings of librdkafka.
+    """Brokers, a topic, and librdkafka settings.
 
     Example:
         >>> Address.parse("kafka://one:9092,two:9092/admissions")
@@ -34,29 +35,29 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Reads an address; several brokers are separated by commas."""
+        """Parse an address; brokers are separated by commas."""
         parts = urlsplit(url)
         topic = parts.path.strip("/")
         if parts.scheme != "kafka" or not parts.netloc or not topic or "/" in topic:
-            raise PolicyError("This is not the address of a topic.", hint="Write kafka://broker:9092/topic.")
+            raise PolicyError("The Kafka address is malformed.", hint="Write it as kafka://broker:9092/topic.")
         return cls(parts.netloc, topic, dict(_settings(parse_qsl(parts.query))))
 
     @property
     def client(self) -> dict[str, Any]:
-        """Settings of a client.
+        """Return the librdkafka settings of a client.
 
-        A broker that comes back is tried every second. Handles of brokers that went away are kept: giving them up makes
-        the client forget who coordinates a group; whoever starts afresh takes the addresses given here anyway.
+        The client retries an unreachable broker every second. It keeps handles of lost brokers: without them, it would
+        forget the coordinator of a group. A new client starts from the addresses given here anyway.
         """
-        steady = {"reconnect.backoff.max.ms": 1000, "metadata.recovery.strategy": "none"}
-        return {"bootstrap.servers": self.brokers, **steady, **self.settings}
+        recovery = {"reconnect.backoff.max.ms": 1000, "metadata.recovery.strategy": "none"}
+        return {"bootstrap.servers": self.brokers, **recovery, **self.settings}
 
     def __repr__(self) -> str:
-        return f"kafka://{self.brokers}/{self.topic}"  # settings may hold a password
+        return f"kafka://{self.brokers}/{self.topic}"  # settings may contain a password
 
 
 def _settings(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Settings with their secrets; refuses a secret that stands in the address itself."""
+    """Yield the settings with their secrets; refuse a secret in the address itself."""
     for name, value in pairs:
         if name == "config":
             yield from _lines(value)
@@ -66,7 +67,7 @@ def _settings(pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
             yield name, _read(value.removeprefix("file:")).strip()
         elif _SECRET.search(name):
             raise PolicyError(
-                f"'{name}' stands in the address, where everybody on the machine can read it.",
+                f"'{name}' is in the address, where every user of the machine can read it.",
                 hint=f"Write {name}=env:VARIABLE, {name}=file:PATH, or config=PATH with all settings.",
             )
         else:
@@ -79,13 +80,15 @@ def _lines(path: str) -> Iterator[tuple[str, str]]:
             continue
         name, equals, value = line.partition("=")
         if not equals:
-            raise PolicyError(f"{path}, line {number}: this is no setting.", hint="Write name=value.")
+            raise PolicyError(f"{path}, line {number}: not a setting.", hint="Write name=value.")
         yield name.strip(), value.strip()
 
 
 def _variable(name: str) -> str:
     if name not in os.environ:
-        raise PolicyError(f"The environment has no {name}.", hint="Set it, or take the secret from a file.")
+        raise PolicyError(
+            f"The environment variable {name} is not set.", hint="Set it, or read the secret from a file."
+        )
     return os.environ[name]
 
 
@@ -93,4 +96,4 @@ def _read(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise PolicyError(f"{path} cannot be read.", hint="Check the path and its rights.") from None
+        raise PolicyError(f"{path} cannot be read.", hint="Check the path and the permissions.") from None

@@ -1,9 +1,9 @@
-"""Whether a session still hears from the brokers: its client may have lost them for good, and does not say so.
+"""Detect a session that silently lost the brokers.
 
-An answer that names no broker, as one gives that has just been started, makes librdkafka forget all it knew of the cluster and ask
-nobody any more (its report 5301). The consumer then has no place in the group, or keeps its partitions and gets nothing, while reading
-from it looks as it does when there is nothing to read. So a session that hears nothing for a while asks; one that gets no answer, or
-that learns of records which do not come, is lost, and new clients go on from what is committed.
+If a freshly started broker answers with an empty broker list, librdkafka forgets the cluster and sends no more requests
+(its issue 5301). The consumer then has no place in the group, or keeps its partitions and gets nothing; both look like
+an idle topic. So a silent session asks the brokers. Without an answer, or if records exist that do not arrive, the
+session is lost and new clients continue from the committed offsets.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from confluent_kafka import Consumer, TopicPartition
 from reticent.connectors.kafka.client import CALL_TIMEOUT, SessionLostError, call_with_deadline
 
 _CHECKS = 4
-"""Looks in the time after which silence is asked about."""
+"""Number of checks within the allowed silence."""
 
 
 @dataclass
 class PartitionActivity:
-    """What is heard of a partition: when last, and how far the client has read, also where nothing is for us to see."""
+    """Activity of a partition: the time of the last message, and how far the client has read."""
 
     last_seen: float
     end: int = 0
 
 
 class LivenessCheck:
-    """Looks after the consumer of a session, between two batches; after `silence` seconds without a word the brokers are asked."""
+    """Checks the consumer of a session between batches; asks the brokers after `silence` seconds without activity."""
 
     def __init__(self, consumer: Consumer, topic: str, silence: float) -> None:
         self._consumer, self._topic, self._silence = consumer, topic, silence
@@ -37,22 +37,22 @@ class LivenessCheck:
         self._activity: dict[int, PartitionActivity] = {}
         self._spare = PartitionActivity(self._checked_at)
         self.is_healthy = False
-        """Whether the brokers have answered, and nothing is left that does not come."""
+        """Whether the brokers have answered and no record is overdue."""
 
     def track(self, partitions: Iterable[int]) -> None:
-        """Begins to listen to partitions, anew where they are known."""
+        """Start to track partitions, or restart for known ones."""
         self._activity |= {number: PartitionActivity(time.monotonic()) for number in partitions}
 
     def note_activity(self, partition: int, end: int = 0) -> None:
-        """Something has come of a partition: a record, or word that there is none before an offset."""
-        if ear := self._activity.get(partition):
-            ear.last_seen, ear.end = time.monotonic(), max(ear.end, end)
+        """Record activity of a partition: a record, or the notice that there is none before an offset."""
+        if activity := self._activity.get(partition):
+            activity.last_seen, activity.end = time.monotonic(), max(activity.end, end)
 
     def check(self, positions: Mapping[int, int]) -> None:
-        """Asks where nothing was heard for long; `positions` are the next offsets to read.
+        """Ask the brokers about silent partitions; `positions` are the next offsets to read.
 
         Raises:
-            SessionLostError: the clients are of no use any more.
+            SessionLostError: the clients have lost the brokers.
         """
         now = time.monotonic()
         if now - self._checked_at < self._silence / _CHECKS:
@@ -62,13 +62,13 @@ class LivenessCheck:
             self._member = now
         elif now - self._member > self._silence:
             raise SessionLostError(f"no place in the group for {self._silence:.0f} s")
-        listened = {number: self._activity.setdefault(number, PartitionActivity(now)) for number in positions} or {
+        tracked = {number: self._activity.setdefault(number, PartitionActivity(now)) for number in positions} or {
             0: self._spare
         }
-        for number, ear in listened.items():
-            if now - ear.last_seen > self._silence:
-                self._check_end(number, max(ear.end, positions.get(number, 0)), spare=not positions)
-                ear.last_seen, self.is_healthy = time.monotonic(), True
+        for number, activity in tracked.items():
+            if now - activity.last_seen > self._silence:
+                self._check_end(number, max(activity.end, positions.get(number, 0)), spare=not positions)
+                activity.last_seen, self.is_healthy = time.monotonic(), True
 
     def _check_end(self, partition: int, position: int, *, spare: bool) -> None:
         place = TopicPartition(self._topic, partition)
@@ -76,4 +76,4 @@ class LivenessCheck:
             lambda: self._consumer.get_watermark_offsets(place, timeout=CALL_TIMEOUT), "asking for the end"
         )
         if end > position and not spare:
-            raise SessionLostError(f"records of shard {partition} do not come for {self._silence:.0f} s")
+            raise SessionLostError(f"records of shard {partition} have not arrived for {self._silence:.0f} s")

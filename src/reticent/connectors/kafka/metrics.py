@@ -1,4 +1,4 @@
-"""Figures of a worker for Prometheus: `http://HOST:PORT/metrics`, of this process and nobody's data."""
+"""Serve a worker's metrics for Prometheus at `http://HOST:PORT/metrics`, without any personal data."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 _PAUSE = 0.5
 _METRICS = {
     "records": ("counter", "Records released"),
-    "dead_letters": ("counter", "Records set aside"),
-    "shards": ("gauge", "Partitions that this worker has"),
+    "dead_letters": ("counter", "Records rejected as dead letters"),
+    "shards": ("gauge", "Partitions assigned to this worker"),
     "position": ("gauge", "Next input offset of a partition"),
     "persons": ("gauge", "Persons seen so far in a partition"),
-    "omission_rate": ("gauge", "Share of values that are not among their candidates, with noise"),
-    "alarm": ("gauge", "Whether that share is too large: the prior no longer fits"),
-    "open_groups": ("gauge", "Groups that may still be joined"),
+    "omission_rate": ("gauge", "Omission rate: share of true values not among their candidates, with noise"),
+    "alarm": ("gauge", "Whether the omission rate is too high: the prior no longer fits"),
+    "open_groups": ("gauge", "Groups that can still take records"),
 }
 
 
 class Metrics:
-    """Answers with the figures of the last look, at HOST:PORT or a port of the loopback interface; the worker's own thread looks, twice a second at most."""
+    """Serves the latest metrics at HOST:PORT or on a loopback port; the worker updates them, at most twice a second."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -34,7 +34,9 @@ class Metrics:
         try:
             self._server = ThreadingHTTPServer((host or "127.0.0.1", int(port)), self._handler())
         except (OSError, ValueError, OverflowError):
-            raise ConnectorError(f"--metrics: nothing can be served at {address}.", hint="Write HOST:PORT.") from None
+            raise ConnectorError(
+                f"--metrics: cannot listen at {address}.", hint="Write HOST:PORT with a free port."
+            ) from None
         self.port = self._server.server_port
 
     def __enter__(self) -> Self:
@@ -46,7 +48,7 @@ class Metrics:
         self._server.server_close()
 
     def update(self, worker: Worker) -> None:
-        """Takes the figures; called between two batches, when nothing moves."""
+        """Update the metrics; called between two batches."""
         if time.monotonic() - self._updated_at < _PAUSE:
             return
         self._updated_at = time.monotonic()
@@ -74,7 +76,7 @@ class Metrics:
                 self.wfile.write(metrics._text if known else b"")
 
             def log_message(self, *_: object) -> None:
-                """Nothing is written down of who asks."""
+                """Log nothing about requests."""
 
         return Handler
 

@@ -1,15 +1,17 @@
-"""Whether a topic is keyed by person: where every record must lie, whoever has sent it.
+"""Check that a topic is keyed by person: every record must be in the partition of its person.
 
-A shard remembers the persons of its partition. Whoever came in two partitions would be met for the first time in both, and veiled twice over
-one truth. A producer that keys messages by person puts all of hers into one partition, which its partitioner computes from the name. So the
-worker computes it, too, from the name as the stream knows it, and stops at the first record that lies elsewhere: because it has no key or
-another one, because its person is spelled otherwise there, or because two producers with different partitioners fill the topic.
+A shard remembers the persons of its partition. A person in two partitions would have two first events, and the veil
+would draw candidates for one true value twice. A producer that keys messages by person puts all records of a person
+into one partition, which its partitioner computes from the key. The worker computes the partition too, and stops at the
+first record that is in another one: the message has no key or another key, its person identifier is written
+differently, or two producers use different partitioners.
 
-Guarantee: all records that the workers of a stream have published lie where one and the same partitioner puts their persons, so that nobody
-    stands in two partitions. Which of the known partitioners it is, the records tell; what is still possible is kept in the store for all workers.
-Not covered: keys in another form than the text of the name (such a topic is refused), and what was published before this was looked at.
-Cost: about 45 nanoseconds per record and partitioner that is still possible; a write to the store when one no longer is.
-Reference: A. Appleby, MurmurHash2, 2008, as Kafka's Java client uses it; the CRC-32 of zlib, as librdkafka does.
+Guarantee: all published records of a stream are where one partitioner puts their persons, so that no person is in two
+    partitions. The records show which known partitioner it is; the store keeps the possible ones for all workers.
+Not covered: keys other than the text of the identifier (such a topic is refused), and records published without the
+check.
+Cost: about 45 ns per record and possible partitioner; one write to the store when a partitioner is ruled out.
+Reference: A. Appleby, MurmurHash2, 2008, as in Kafka's Java client; the CRC-32 of zlib, as in librdkafka.
 Differences from it: none.
 """
 
@@ -43,7 +45,7 @@ _CRC = _crc_table()
 
 
 def crc32(names: NameBytes) -> Hashes:
-    """Of names of one length, a row of bytes each."""
+    """Return the CRC-32 of names of equal length, one row of bytes each."""
     hashes = np.full(len(names), 0xFFFFFFFF, dtype=np.uint32)
     for letters in names.T:
         hashes = _CRC[(hashes ^ letters) & _U(0xFF)] ^ (hashes >> _U(8))
@@ -51,7 +53,7 @@ def crc32(names: NameBytes) -> Hashes:
 
 
 def murmur2(names: NameBytes) -> Hashes:
-    """Of names of one length, a row of bytes each; without the sign that Java's numbers have."""
+    """Return the MurmurHash2 of names of equal length, one row of bytes each, without the sign bit as in Kafka."""
     size = names.shape[1]
     hashes = np.full(len(names), _SEED ^ _U(size), dtype=np.uint32)
     words = np.ascontiguousarray(names[:, : size // 4 * 4]).view("<u4")
@@ -72,30 +74,30 @@ PARTITIONERS: dict[str, Callable[[NameBytes], Hashes]] = {"crc32": crc32, "murmu
 
 
 class PartitionCheck:
-    """What may lie where, for all workers of a stream, which share the store; `name` is the stream's in it."""
+    """Checks partitions for all workers of a stream, which share the store; `name` is the stream's name there."""
 
     def __init__(self, store: Store, name: str, person: str, shards: int) -> None:
         self._store, self._name, self.person, self._shards = store, name, person, shards
         self._possible = tuple(PARTITIONERS)
 
     def check(self, partition: int, names: pa.ChunkedArray) -> None:
-        """Refuses records of persons who belong in another partition.
+        """Refuse records of persons who belong in another partition.
 
         Raises:
-            DataError: some do; nothing of the batch may be published.
+            DataError: such records exist; nothing of the batch may be published.
         """
         if self._shards == 1 or not len(names):
             return
-        astray = {way: self._count_misfits(way, partition, names) for way in self._possible}
-        if not any(astray.values()):
+        misfits = {one: self._count_misfits(one, partition, names) for one in self._possible}
+        if not any(misfits.values()):
             return
-        possible = self._agree_with_others(tuple(way for way, number in astray.items() if not number))
+        possible = self._agree_with_others(tuple(one for one, number in misfits.items() if not number))
         if not possible:
             raise DataError(
-                f"Partition {partition} has {min(astray.values()) or len(names):,} records of persons who belong in another one, where they would "
-                f"be veiled a second time; nothing of its last {len(names):,} records was published.",
-                hint=f"Key the topic by person: the message key is the text of '{self.person}', without blanks or other signs around it, and one "
-                "partitioner for all producers, crc32 (librdkafka) or murmur2 (Java). Or give the topic one partition.",
+                f"Partition {partition} has {min(misfits.values()) or len(names):,} records of persons who belong in another partition; they would "
+                f"be veiled twice. None of its last {len(names):,} records was published.",
+                hint=f"Key the topic by person: use the exact text of '{self.person}' as the message key, without surrounding blanks, and one "
+                "partitioner for all producers, crc32 (librdkafka) or murmur2 (Java). Or use a topic with one partition.",
             )
         self._possible = possible
 
@@ -106,18 +108,18 @@ class PartitionCheck:
         )
 
     def _agree_with_others(self, possible: tuple[str, ...]) -> tuple[str, ...]:
-        """What is possible for all workers: each writes down what it has seen before it publishes."""
+        """Return the partitioners possible for all workers; each worker stores what it has seen before it publishes."""
         with self._store.transaction() as tx:
             known = tx.get(self._name, _STORE_KEY, _STORE_KEY)
-            whole = tuple(PARTITIONERS) if known is None else tuple(known.decode().split())
-            agreed = tuple(way for way in whole if way in possible)
-            if agreed:  # a refused batch was not published, and says nothing of those that were
+            stored = tuple(PARTITIONERS) if known is None else tuple(known.decode().split())
+            agreed = tuple(one for one in stored if one in possible)
+            if agreed:  # a refused batch is not published and must not change the record
                 tx.put(self._name, _STORE_KEY, _STORE_KEY, " ".join(agreed).encode())
         return agreed
 
 
 def _by_length(names: pa.ChunkedArray) -> Iterator[NameBytes]:
-    """The bytes of names, those of one length together."""
+    """Yield the bytes of the names, grouped by length."""
     for chunk in names.chunks:
         _, places, text = chunk.buffers()
         if text is None:

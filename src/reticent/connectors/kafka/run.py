@@ -1,4 +1,4 @@
-"""`reticent stream kafka://broker/topic --to kafka://broker/topic`."""
+"""Run `reticent stream kafka://broker/topic --to kafka://broker/topic`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _PAUSE, _ASK = 1.0, 5.0
 
 @dataclass(frozen=True)
 class Summary:
-    """What a worker did: records published and set aside, how long it took, and what the stream claims."""
+    """Result of a worker: published and rejected records, duration, and the claims of the stream."""
 
     published: int
     dead_letters: int
     seconds: float
     claims: Mapping[str, Any] = field(default_factory=dict)
     shared: bool = False
-    """Whether it was begun beside other publications of its store."""
+    """Whether the stream started although its store has other publications."""
 
 
 def run_kafka(  # noqa: PLR0913 - the options of a command
@@ -53,19 +53,20 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     seed: int | None = None,
     metrics: str | None = None,
 ) -> Summary:
-    """Works on a stream from topic to topic until it is told to stop; run as many as there are partitions.
+    """Release a stream from topic to topic until stopped; run up to one worker per partition.
 
     Args:
-        source_url: the topic of records, one JSON object per message, keyed by person: under the veil records that lie elsewhere are refused.
-        sink_url: the topic of published lines; made where it does not exist. Its private state stands in a topic
-            of the same name with `.reticent-state` behind it.
+        source_url: the topic of records, one JSON object per message, keyed by person; the veil refuses other keys.
+        sink_url: the topic of published lines; created if it does not exist. The private state is in a topic of the
+            same name with the suffix `.reticent-state`.
         policy: the policy of the stream.
-        store: holds the secret key and the dead letters; all workers of a stream share it.
-        settings: how the worker works.
-        until_end: stop when everything that was there at the start has been published, by this worker or others of its group.
-        going: asked before every batch; False ends the run. SIGTERM and SIGINT end it too.
-        seed: instead of the store's key, for tests only.
-        metrics: HOST:PORT where this worker tells its figures.
+        store: contains the secret key and the dead letters; all workers of a stream share it.
+        settings: settings of the worker.
+        until_end: stop when every record present at the start has been published, by this worker or others of its
+            group.
+        keep_running: called before every batch; False ends the run. SIGTERM and SIGINT end it too.
+        seed: used instead of the store's key, for tests only.
+        metrics: HOST:PORT where this worker serves its metrics.
     """
     source, sink = Address.parse(source_url), Address.parse(sink_url)
     settings = settings or Settings()
@@ -83,24 +84,24 @@ def run_kafka(  # noqa: PLR0913 - the options of a command
     worker = Worker(
         Job(source, sink, state, policy, rng, settings, partial(store_dead_letters, store, name), pin, placement)
     )
-    began = time.monotonic()
+    start = time.monotonic()
     goal = _EndOffsets(source, settings.group) if until_end else None
-    with _catch_signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as told:
+    with _catch_signals() as stopped, Metrics(metrics) if metrics else contextlib.nullcontext() as exporter:
 
         def should_continue(worker: Worker) -> bool:
-            if told is not None:
-                told.update(worker)
+            if exporter is not None:
+                exporter.update(worker)
             if stopped() or (keep_running is not None and not keep_running(worker)):
                 return False
             return goal is None or not goal.is_reached(worker)
 
         worker.run(should_continue)
     claims = StreamPublication(policy, rng=rng).engine.guarantee.claims
-    return Summary(worker.published, worker.dead, time.monotonic() - began, claims, shared=shared)
+    return Summary(worker.published, worker.dead, time.monotonic() - start, claims, shared=shared)
 
 
 def store_dead_letters(store: Store, name: str, bad: list[DeadLetter]) -> None:
-    """Keeps dead letters in the store, each once, however often its batch is tried."""
+    """Store each dead letter once, however often its batch is repeated."""
     with store.lock(name, wait=_LOCK), store.transaction() as tx:
         for position, reason, payload in bad:
             if tx.get(name, "buried", position) is None:
@@ -109,14 +110,14 @@ def store_dead_letters(store: Store, name: str, bad: list[DeadLetter]) -> None:
 
 
 class _EndOffsets:
-    """Everything that was there at the start, released by this worker or by others of its group."""
+    """The end offsets at the start, and whether the group has released everything before them."""
 
     def __init__(self, source: Address, group: str) -> None:
         self._source, self._group, self._asked_at = source, group, 0.0
         self._ends = end_offsets(source)
 
     def is_reached(self, worker: Worker) -> bool:
-        """Whether nothing is left; what others have is asked of the broker, once a second at most."""
+        """Return whether nothing is left; asks the broker about other workers at most once a second."""
         positions = worker.positions()
         if any(at < self._ends.get(number, 0) for number, at in positions.items()):
             return False
@@ -137,11 +138,11 @@ class _EndOffsets:
             return False
         finally:
             consumer.close()
-        return all(one.error is None and one.offset >= self._ends[one.partition] for one in offsets)
+        return all(place.error is None and place.offset >= self._ends[place.partition] for place in offsets)
 
 
 def end_offsets(source: Address) -> dict[int, int]:
-    """The end of every partition of the source that has something, now."""
+    """Return the current end offset of every partition of the source that has records."""
     partitions = topic_partitions(AdminClient(source.client), source.topic)
     consumer = Consumer({**source.client, "group.id": "reticent-ends"})
     try:
@@ -153,16 +154,16 @@ def end_offsets(source: Address) -> dict[int, int]:
 
 @contextlib.contextmanager
 def _catch_signals() -> Iterator[Callable[[], bool]]:
-    """SIGTERM and SIGINT end the run after the batch at hand; only the main thread can ask for that."""
-    seen: list[int] = []
-    before = {}
+    """Let SIGTERM and SIGINT end the run after the current batch; has an effect in the main thread only."""
+    received: list[int] = []
+    handlers = {}
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
-            before[number] = signal.signal(number, lambda got, _: seen.append(got))
+            handlers[number] = signal.signal(number, lambda caught, _: received.append(caught))
     except ValueError:  # not the main thread
-        before = {}
+        handlers = {}
     try:
-        yield lambda: bool(seen)
+        yield lambda: bool(received)
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

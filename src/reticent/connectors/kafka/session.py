@@ -1,8 +1,8 @@
-"""One consumer, one producer and the shards they hold, until the first failure they cannot undo; then all is thrown away.
+"""A session: one consumer, one producer and their shards, until the first failure that cannot be undone.
 
-What is in memory runs ahead of what is committed by the transaction that is on its way (`reticent.connectors.kafka.transaction`) and by the
-batch that is placed meanwhile. When a transaction fails, a session that still has its place in the group reads its shards again and goes
-on (other members are not disturbed); one that does not ends, and a new one starts from what is committed.
+The state in memory is ahead of the committed state by the current transaction (`reticent.connectors.kafka.transaction`)
+and the next batch. After a failed transaction, a session that is still in its group reloads its shards and continues,
+without disturbing other members. Otherwise the session ends, and a new one starts from the committed state.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LOG = logging.getLogger(__name__)
 _ASK = 10.0
 _LINES_PER_RECORD, _QUEUE = 2, 100_000
 _REWINDS = 5
-"""Transactions that may fail one after the other before the session is given up."""
+"""Consecutive failed transactions after which the session is given up."""
 
 DeadLetter = tuple[str, str, bytes]
 """Position, reason and payload of a record that cannot be released."""
@@ -56,16 +56,16 @@ _Input = tuple["npt.NDArray[np.int64]", list[bytes | None]]
 
 @dataclass(frozen=True)
 class Settings:
-    """How a worker works.
+    """Settings of a worker.
 
     Attributes:
         group: the consumer group; its workers share the partitions.
-        batch: records per transaction at most.
-        linger: seconds to wait for a fuller batch; the longest that a record waits.
-        snapshot_every: records of a shard between two snapshots of its state at least; more while its journal is shorter than
-            the state.
+        batch: maximum number of records per transaction.
+        linger: maximum seconds that a record waits for a fuller batch.
+        snapshot_every: minimum number of a shard's records between two snapshots; more while its journal is shorter
+            than the state.
         session: seconds after which a silent worker loses its partitions.
-        patience: seconds of failing brokers after which the worker gives up.
+        patience: seconds of broker failures after which the worker gives up.
         allow_republication: begin although other publications stand in the store.
     """
 
@@ -80,13 +80,13 @@ class Settings:
 
     @property
     def lease(self) -> float:
-        """Seconds a transaction may last: then the broker ends it, and insisting on it would only hold readers up."""
+        """Seconds a transaction may last; then the broker aborts it, so that consumers of the sink do not wait."""
         return max(10.0, self.session)
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker does: from where to where, under which policy, where dead letters go, and who knows how many shards there are."""
+    """The task of a worker: source, sink, state, policy, and the functions for dead letters and the shard count."""
 
     source: Address
     sink: Address
@@ -97,12 +97,12 @@ class Job:
     store_dead_letters: Callable[[list[DeadLetter]], None]
     pin: Callable[[int], None]
     partition_check: PartitionCheck | None = None
-    """Where persons have to come back to their shard."""
+    """The check that all records of a person are in one partition; None if the method keeps no person state."""
 
 
 @dataclass
 class Totals:
-    """Records that are committed, and those set aside."""
+    """Numbers of committed and rejected records."""
 
     published: int = 0
     dead: int = 0
@@ -110,7 +110,7 @@ class Totals:
 
 @dataclass
 class OwnedShard:
-    """A shard that this worker has: where it reads next, what is committed, and how much of its journal lies behind its snapshot."""
+    """A shard of this worker: its next and its committed offset, and the journal records since its snapshot."""
 
     shard: StreamPublication
     position: int
@@ -120,10 +120,10 @@ class OwnedShard:
 
 
 class Session:
-    """Reads, places and publishes; `step` does one batch."""
+    """Reads, anonymizes and publishes records; `step` handles one batch."""
 
     def __init__(self, job: Job, name: str, totals: Totals) -> None:
-        """Opens the clients; a producer of an earlier session under the same name is fenced, its transaction ended."""
+        """Open the clients; an earlier producer of the same name is fenced and its transaction aborted."""
         self._job, self._totals, self._settings = job, totals, job.settings
         self.shards: dict[int, OwnedShard] = {}
         self._failure: ReticentError | None = None
@@ -141,23 +141,23 @@ class Session:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the brokers have answered since it was opened: a transaction is committed, or nothing was there to commit."""
+        """Whether the brokers have answered since the start, or a transaction is committed."""
         return self._committed_once or self._liveness.is_healthy
 
     def step(self) -> None:
-        """Waits for records and places them; what was placed before is committed meanwhile, in one transaction."""
-        began = time.monotonic()
+        """Read and anonymize a batch while the previous one is committed, then start its transaction."""
+        start = time.monotonic()
         parts = [self._release(partition, *read) for partition, read in self._read().items()]
         try:
             if self._await_commit(parts) and parts:
-                self._transaction = Transaction(self._producer, self._route, parts, self._membership(began))
+                self._transaction = Transaction(self._producer, self._route, parts, self._membership(start))
         except HungError:
             self._hung = True
             raise
-        self._liveness.check({number: held.position for number, held in self.shards.items()})
+        self._liveness.check({number: owned.position for number, owned in self.shards.items()})
 
     def finish(self) -> None:
-        """Waits for what is on its way."""
+        """Wait for the current transaction."""
         try:
             self._await_commit()
         except HungError:
@@ -165,7 +165,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """Leaves the group and lets the clients go; what does not end in time is left behind."""
+        """Leave the group and close the clients; abandon a client that does not close in time."""
         self._closing = True
         if self._transaction is not None:
             self._transaction.wait()
@@ -173,7 +173,7 @@ class Session:
             if self._transaction.error is None:
                 self._count_commit(self._transaction)
         self.shards.clear()
-        # The producer first: the transaction it has open keeps the successors of this worker waiting.
+        # The producer first: its open transaction blocks the workers that take over.
         for close in (() if self._hung else (self._producer.close,)) + (self._consumer.close,):
             with contextlib.suppress(Exception):
                 call_with_deadline(close, "closing")
@@ -188,16 +188,16 @@ class Session:
             with contextlib.suppress(Exception):
                 call_with_deadline(
                     producer.close, "closing"
-                )  # what takes it out of memory would wait for its threads without end
+                )  # otherwise its destructor would wait forever for its threads
             raise
         return producer
 
-    # Partitions come and go
+    # Assignment of partitions
 
     def _assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Takes shards over with their state; reading goes on where the state says."""
+        """Take over shards with their state; reading continues at the position in the state."""
         if self._closing:
-            # The group may hand out partitions while the consumer leaves it: nothing is to be read any more.
+            # The group may assign partitions while the consumer leaves: do not read them.
             return
         try:
             numbers = [place.partition for place in partitions]
@@ -217,13 +217,13 @@ class Session:
             return
         lease = self._settings.lease
         places = [TopicPartition(self._job.source.topic, number) for number in partitions]
-        # The broker answers when no transaction on these offsets is open: that of a dead worker lasts a lease.
-        # Asked by this thread: the client lets no other one in while it calls back.
+        # The broker answers only when no transaction on these offsets is open; a dead worker's one lasts up to a lease.
+        # This thread must ask: the client blocks other threads during a callback.
         committed = self._consumer.committed(places, timeout=lease + 2 * _ASK)
-        for known in committed:
-            if known.error is not None:
-                raise KafkaException(known.error)
-        saved = self._job.state.load({known.partition: known.offset for known in committed}, lease)
+        for place in committed:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        saved = self._job.state.load({place.partition: place.offset for place in committed}, lease)
         for number, state in saved.items():
             self.shards[number] = self._restore(number, state)
             LOG.info("shard %d taken over at offset %d", number, self.shards[number].position)
@@ -239,11 +239,11 @@ class Session:
 
     def _revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         if self._transaction is not None:
-            self._transaction.wait()  # its partitions are still ours: so it need not be repeated by others
+            self._transaction.wait()  # commit while the partitions are still ours
         for place in partitions:
             self.shards.pop(place.partition, None)
 
-    # One transaction
+    # Transactions
 
     def _read(self) -> dict[int, _Input]:
         with pause_gc():
@@ -253,31 +253,31 @@ class Session:
             return self._split_by_partition(messages)
 
     def _split_by_partition(self, messages: list[Message]) -> dict[int, _Input]:
-        # Mapped, not looped over: what is done for each message in Python is what limits a worker.
-        if odd := list(filter(Message.error, messages)):
-            for message in odd:
+        # Use map instead of loops: the Python work per message limits a worker's throughput.
+        if events := list(filter(Message.error, messages)):
+            for message in events:
                 self._handle_event(message)
             messages = list(filterfalse(Message.error, messages))
         partitions = np.fromiter(map(Message.partition, messages), np.int64, len(messages))
         offsets = np.fromiter(map(Message.offset, messages), np.int64, len(messages))
         values = list(map(Message.value, messages))
         batches: dict[int, _Input] = {}
-        for partition, held in self.shards.items():
-            mine = partitions == partition
-            if not mine.any():
+        for partition, owned in self.shards.items():
+            selected = partitions == partition
+            if not selected.any():
                 continue
             self._liveness.note_activity(partition)
-            mine &= offsets >= held.position
-            if mine.any():
-                batches[partition] = offsets[mine], list(compress(values, mine.tolist()))
+            selected &= offsets >= owned.position
+            if selected.any():
+                batches[partition] = offsets[selected], list(compress(values, selected.tolist()))
         return batches
 
     def _handle_event(self, message: Message) -> None:
-        """What comes instead of a record: word that a partition is read to its end, or of an error."""
+        """Handle an event that is not a record: the end of a partition, or an error."""
         error = message.error()
         if error is None:
             return
-        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public constant
             self._liveness.note_activity(int(message.partition() or 0), int(message.offset() or 0))
             return
         LOG.warning("reading: %s", error.name())
@@ -285,12 +285,12 @@ class Session:
             raise KafkaException(error)
 
     def _await_commit(self, ahead: Sequence[ShardBatch] = ()) -> bool:
-        """Waits for the transaction that is on its way; False where it has to be repeated, and all that was placed behind it, too."""
-        flight, self._transaction = self._transaction, None
-        if flight is None:
+        """Wait for the current transaction; return False if it and all later batches must be repeated."""
+        transaction, self._transaction = self._transaction, None
+        if transaction is None:
             return True
         try:
-            flight.finish()
+            transaction.finish()
         except KafkaException as error:
             if not error.args[0].txn_requires_abort() or self._failures >= _REWINDS:
                 raise
@@ -299,10 +299,10 @@ class Session:
             retry_call(
                 lambda: self._producer.abort_transaction(CALL_TIMEOUT), "abort_transaction", self._settings.lease
             )
-            self._rewind({part.partition for part in (*flight.parts, *ahead)})
+            self._rewind({part.partition for part in (*transaction.parts, *ahead)})
             return False
         self._failures = 0
-        self._count_commit(flight)
+        self._count_commit(transaction)
         return True
 
     def _count_commit(self, transaction: Transaction) -> None:
@@ -315,30 +315,31 @@ class Session:
             if part.snapshot_start:
                 self._job.state.prune(part.partition, part.snapshot_start)
 
-    def _membership(self, began: float) -> object:
-        """The place in the group, by which the broker refuses what a worker without the partitions would commit.
+    def _membership(self, start: float) -> object:
+        """Return the group membership, with which the broker refuses commits of a worker that lost its partitions.
 
-        A consumer that was put out of the group has an empty place, and the broker lets that one commit: it must not.
+        A consumer that was removed from the group has an empty membership, which the broker would accept: refuse it
+        here.
         """
         member = self._consumer.consumer_group_metadata()
-        if not self._consumer.memberid() or time.monotonic() - began > self._settings.lease:
+        if not self._consumer.memberid() or time.monotonic() - start > self._settings.lease:
             raise SessionLostError("no longer in the group")
         return member
 
     def _rewind(self, partitions: Iterable[int]) -> None:
-        """Forgets what was not committed: the state is read again, and reading goes on from there."""
-        mine = [number for number in partitions if number in self.shards]
-        self._take_over(mine)
-        for number in mine:
+        """Discard uncommitted work: reload the state and continue reading from there."""
+        owned = [number for number in partitions if number in self.shards]
+        self._take_over(owned)
+        for number in owned:
             at = TopicPartition(self._job.source.topic, number, self.shards[number].position)
             try:
                 call_with_deadline(partial(self._consumer.seek, at), "seek")
             except HungError as error:
-                raise SessionLostError(str(error)) from None  # the producer is sound, and may be closed
+                raise SessionLostError(str(error)) from None  # the producer works and can be closed
 
     def _release(self, partition: int, offsets: npt.NDArray[np.int64], values: list[bytes | None]) -> ShardBatch:
-        held = self.shards[partition]
-        batch = held.shard.reader.objects(values)
+        owned = self.shards[partition]
+        batch = owned.shard.reader.objects(values)
         if batch.rejected:
             place = f"{self._job.source.topic}/{partition}"
             self._job.store_dead_letters(
@@ -346,45 +347,45 @@ class Session:
             )
         if (placement := self._job.partition_check) is not None:
             placement.check(partition, batch.table.column(placement.person))
-        released = held.shard.take(batch, offsets[batch.rows].astype(np.uint64))
-        held.position = int(offsets[-1]) + 1
-        held.journal_records += released.records
-        # A snapshot when the journal has grown long.
-        short = held.journal_records < self._settings.snapshot_every or not held.shard.snapshot_cheaper
+        released = owned.shard.take(batch, offsets[batch.rows].astype(np.uint64))
+        owned.position = int(offsets[-1]) + 1
+        owned.journal_records += released.records
+        # Write a snapshot when the journal has grown long.
+        short = owned.journal_records < self._settings.snapshot_every or not owned.shard.snapshot_cheaper
         journal = released.journal if short else None
-        told, held.codebook_sent = [] if held.codebook_sent else [held.shard.codebook().rstrip()], True
+        codebook_lines, owned.codebook_sent = [] if owned.codebook_sent else [owned.shard.codebook().rstrip()], True
         part = ShardBatch(
             partition,
-            held.position,
+            owned.position,
             released.records,
             len(batch.rejected),
-            told,
+            codebook_lines,
             released.lines,
             is_snapshot=journal is None,
         )
         if journal is None:
-            part.state, held.journal_records = state_messages("snapshot", held.shard.snapshot(), held.position), 0
+            part.state, owned.journal_records = state_messages("snapshot", owned.shard.snapshot(), owned.position), 0
         else:
-            part.state = state_messages("journal", journal, held.position)
+            part.state = state_messages("journal", journal, owned.position)
         return part
 
 
 def producer_settings(sink: Address, settings: Settings, name: str) -> dict[str, Any]:
-    """How lines are sent: in transactions under a name."""
+    """Return the producer settings: transactions under a fixed name."""
     return {
         **sink.client,
         "transactional.id": name,
         "transaction.timeout.ms": int(settings.lease * 1000),
         "linger.ms": 2,
         "compression.type": "lz4",
-        # A transaction fits in whole: a queue that is full in the middle of it could change the order of lines.
+        # A whole transaction must fit: a full queue in the middle could change the order of lines.
         "queue.buffering.max.messages": _LINES_PER_RECORD * settings.batch + _QUEUE,
         **settings.client,
     }
 
 
 def consumer_settings(source: Address, settings: Settings) -> dict[str, Any]:
-    """How records are read: committed ones only, as a member of the group."""
+    """Return the consumer settings: committed records only, as a member of the group."""
     return {
         **source.client,
         "group.id": settings.group,
@@ -396,7 +397,7 @@ def consumer_settings(source: Address, settings: Settings) -> dict[str, Any]:
         "session.timeout.ms": int(settings.session * 1000),
         "heartbeat.interval.ms": int(settings.session * 250),
         "topic.metadata.refresh.interval.ms": 10_000,
-        # The client reads ahead, and looks at once when there is room again: its second of pause costs half the rate.
+        # Read ahead, and fetch as soon as there is room: the default pause of one second halves the throughput.
         "queued.min.messages": max(100_000, 5 * settings.batch),
         "fetch.queue.backoff.ms": 5,
         **settings.client,

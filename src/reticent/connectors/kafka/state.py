@@ -1,8 +1,8 @@
-"""The state of shards in a topic of its own: partition p holds what shard p has to remember.
+"""The state of shards in a separate topic: partition p has the state of shard p.
 
-A snapshot, cut into chunks, then one journal entry per committed batch. Entries are written in the transaction that
-publishes the batch and moves the input position, so the three can never disagree. After a new snapshot everything before
-it is deleted. The topic is private: it holds the key of the stream.
+The state is a snapshot in chunks and one journal entry per committed batch. An entry is written in the transaction that
+publishes the batch and moves the input position, so the three always agree. A new snapshot deletes everything before
+it. The topic is private: it contains the key of the stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from reticent.errors import ConnectorError, StateError
 
 LOG = logging.getLogger(__name__)
 CHUNK = 700_000
-"""Bytes of a snapshot per message, below the default limit of brokers."""
+"""Bytes of a snapshot per message, below the brokers' default limit."""
 _WAIT = 30.0
 _LEASE = 10.0
 Headers = list[tuple[str, str | bytes | None]]
@@ -32,7 +32,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 @dataclass
 class SavedState:
-    """What a state partition holds: a snapshot, the journal since, and the next input offset."""
+    """The content of a state partition: a snapshot, the journal since then, and the next input offset."""
 
     snapshot: bytes | None = None
     journal: list[bytes] = field(default_factory=list)
@@ -41,7 +41,7 @@ class SavedState:
 
 
 class StateTopic:
-    """Reads, writes and prunes the state of shards."""
+    """Reads and prunes the state of shards."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -49,48 +49,48 @@ class StateTopic:
         self._admin: Any = None
 
     def prepare(self, source: Address, sink: Address) -> None:
-        """Makes sure that sink and state have a partition per shard."""
+        """Make sure that the sink and state topics have one partition per shard."""
         admin = AdminClient(source.client)
         shards = len(topic_partitions(admin, source.topic))
         if not shards:
-            raise ConnectorError(f"{source!r} is not there.", hint="Create the topic, then start again.")
-        other = AdminClient(sink.client)
-        keep = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
-        for topic, config in ((sink.topic, {}), (self.address.topic, keep)):
-            known = len(topic_partitions(other, topic))
+            raise ConnectorError(f"{source!r} does not exist.", hint="Create the topic, then start again.")
+        sink_admin = AdminClient(sink.client)
+        no_retention_limit = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+        for topic, config in ((sink.topic, {}), (self.address.topic, no_retention_limit)):
+            known = len(topic_partitions(sink_admin, topic))
             if not known:
-                topics = other.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
+                topics = sink_admin.create_topics([NewTopic(topic, shards, -1, config=config)], operation_timeout=_WAIT)
                 _await_request(topics[topic], "TOPIC_ALREADY_EXISTS")
             elif known < shards and topic == self.address.topic:
-                topics = other.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
+                topics = sink_admin.create_partitions([NewPartitions(topic, shards)], operation_timeout=_WAIT)
                 _await_request(topics[topic], "INVALID_PARTITIONS")
             elif known < shards:
                 raise ConnectorError(
                     f"{sink!r} has {known} partitions for {shards} shards.",
-                    hint="Give the sink as many partitions as the source: each shard writes to its own.",
+                    hint="Give the sink topic as many partitions as the source: each shard writes to its own.",
                 )
         self.shards = shards
 
     def load(self, committed: Mapping[int, int], lease: float) -> dict[int, SavedState]:
-        """The state of partitions that belongs to their committed input offsets (-1: none); waits, refuses another.
+        """Return the state of partitions at their committed input offsets (-1: none); wait for it, refuse an older one.
 
-        The transaction of a dead worker hides the end of a partition for a lease.
+        The open transaction of a dead worker can hide the end of a partition for the length of a lease.
         """
         end = time.monotonic() + _WAIT + max(0.0, lease - _LEASE)
         while True:
             states = self._read(list(committed))
-            short = [number for number, saved in states.items() if (saved.position or 0) < committed[number]]
-            if not short:
+            behind = [number for number, saved in states.items() if (saved.position or 0) < committed[number]]
+            if not behind:
                 break
             if time.monotonic() > end:
                 raise StateError(
-                    f"The state of shard {short[0]} ends before the committed offset {committed[short[0]]}.",
-                    hint="The state topic was lost or the group's offsets were moved; restore them. "
-                    "Going on without it would publish persons anew.",
+                    f"The state of shard {behind[0]} ends before the committed offset {committed[behind[0]]}.",
+                    hint="Restore the state topic or the group's offsets: one was lost or moved. "
+                    "Without the state, Reticent would publish known persons as new.",
                 )
         for number, saved in states.items():
             if 0 <= committed[number] < (saved.position or 0):
-                LOG.warning("shard %d: offsets were moved back; what was published is not published again", number)
+                LOG.warning("shard %d: offsets were moved back; published records are not published again", number)
         return states
 
     def _read(self, partitions: list[int]) -> dict[int, SavedState]:
@@ -110,43 +110,45 @@ class StateTopic:
             end = time.monotonic() + 2 * _WAIT
             while open_:
                 if time.monotonic() > end:
-                    raise ConnectorError("The state topic cannot be read.", hint="Check the broker.")
+                    raise ConnectorError(
+                        "The state topic cannot be read.", hint="Check the broker and the permissions."
+                    )
                 message = consumer.poll(1.0)
                 error = message.error() if message is not None else None
                 if message is None:
                     continue
                 if error is None:
                     readers[int(message.partition() or 0)].read(message)
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - a public constant
                     open_.discard(int(message.partition() or 0))
                 elif not error.retriable():
                     LOG.warning("reading the state: %s", error.name())
         finally:
             with contextlib.suppress(HungError):
-                call_with_deadline(consumer.close, "closing the reader of the state")
+                call_with_deadline(consumer.close, "closing the state consumer")
         return {number: reader.saved for number, reader in readers.items()}
 
     def drop_client(self) -> None:
-        """Lets the client go that prunes: a session trusts none that an earlier one had."""
+        """Drop the admin client: a new session opens its own."""
         self._admin = None
 
     def prune(self, partition: int, offset: int) -> None:
-        """Deletes what lies before a snapshot, in the background; that it fails costs space only."""
+        """Delete everything before a snapshot, in the background; a failure only costs disk space."""
         if self._admin is None:
             self._admin = AdminClient(self.address.client)
         self._admin.delete_records([TopicPartition(self.address.topic, partition, offset)])
 
 
 class _PartitionReader:
-    """Puts a partition's messages together; a snapshot counts from its last chunk on."""
+    """Assembles a partition's messages; a snapshot counts once its last chunk has arrived."""
 
     def __init__(self) -> None:
         self.saved = SavedState()
         self._chunks: list[bytes] = []
 
     def read(self, message: Message) -> None:
-        told: Any = message.headers()
-        headers: dict[str, bytes] = dict(told or ())
+        pairs: Any = message.headers()
+        headers: dict[str, bytes] = dict(pairs or ())
         self.saved.empty = False
         value, number, total = message.value() or b"", int(headers["part"]), int(headers["of"])
         if headers["kind"] == b"journal":
@@ -160,7 +162,7 @@ class _PartitionReader:
 
 
 def state_messages(kind: str, data: bytes, position: int) -> list[tuple[bytes, Headers]]:
-    """Messages of a journal entry or a snapshot: values and headers."""
+    """Return the messages of a journal entry or a snapshot: values and headers."""
     parts = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] if kind == "snapshot" else [data]
     plain = {"kind": kind, "next": str(position), "of": str(len(parts))}
     return [
@@ -170,24 +172,29 @@ def state_messages(kind: str, data: bytes, position: int) -> list[tuple[bytes, H
 
 
 def topic_partitions(admin: object, topic: str) -> list[int]:
-    """The partitions of a topic; none when it does not exist."""
+    """Return the partitions of a topic; none if it does not exist."""
     end = time.monotonic() + _WAIT
     while True:
         try:
-            about = admin.list_topics(topic, timeout=10).topics.get(topic)  # type: ignore[attr-defined]
+            metadata = admin.list_topics(topic, timeout=10).topics.get(topic)  # type: ignore[attr-defined]
         except KafkaException as error:
             if time.monotonic() > end:
-                raise ConnectorError(f"The broker does not answer: {error.args[0].name()}.", hint="Check it.") from None
+                raise ConnectorError(
+                    f"The broker does not answer: {error.args[0].name()}.",
+                    hint="Check the broker address and the network.",
+                ) from None
             continue
-        return sorted(about.partitions) if about is not None and about.error is None else []
+        return sorted(metadata.partitions) if metadata is not None and metadata.error is None else []
 
 
 def _await_request(future: object, harmless: str) -> None:
-    """Waits for an administrative request; another worker may have been quicker."""
+    """Wait for an administrative request; ignore the error `harmless`, which means that another worker was first."""
     try:
         future.result(_WAIT)  # type: ignore[attr-defined]
     except TimeoutError:
-        raise ConnectorError("The broker does not make a topic.", hint="Check it.") from None
+        raise ConnectorError("The broker did not create a topic in time.", hint="Check the broker.") from None
     except KafkaException as error:
         if error.args[0].name() != harmless:
-            raise ConnectorError(f"A topic cannot be made: {error.args[0].name()}.", hint="Check rights.") from None
+            raise ConnectorError(
+                f"A topic cannot be created: {error.args[0].name()}.", hint="Check the permissions."
+            ) from None

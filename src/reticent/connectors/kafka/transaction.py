@@ -1,7 +1,7 @@
-"""A transaction on its way: sent and committed by a thread of its own, while the session reads and places the next batch.
+"""A transaction that a thread sends and commits while the session handles the next batch.
 
-The session alone decides what is in a transaction, and begins the next one only when this one has ended. So the broker sees what it
-would see without the thread: one transaction after the other, each of lines, state and positions that belong together.
+Only the session decides what is in a transaction, and it starts the next one after this one has ended. So the broker
+sees one transaction after the other, each with lines, state and positions that belong together.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _ASK = 10.0
 
 @dataclass(repr=False)
 class ShardBatch:
-    """What a transaction does for one shard.
+    """The content of a transaction for one shard.
 
     Attributes:
         partition: the number of the shard.
-        position: the next input offset behind it.
-        records: how many are released.
-        dead: how many are set aside.
-        told: the codebook, where the partition has none yet.
-        lines: what is published.
-        state: values and headers of the entries of the state topic.
-        whole: whether they are a snapshot.
-        first: where the snapshot begins, once the broker has told.
+        position: the next input offset.
+        records: number of released records.
+        dead: number of rejected records.
+        codebook_lines: the codebook, if the partition has none yet.
+        lines: the published lines.
+        state: values and headers of the messages for the state topic.
+        is_snapshot: whether the state is a snapshot.
+        snapshot_start: offset of the snapshot, once the broker has reported it.
     """
 
     partition: int
@@ -50,14 +50,14 @@ class ShardBatch:
     snapshot_start: int = 0
 
     def note_delivery(self, error: object, message: Message) -> None:
-        """Learns where the snapshot begins."""
+        """Record the offset at which the snapshot begins."""
         if error is None and not self.snapshot_start:
             self.snapshot_start = int(message.offset() or 0)
 
 
 @dataclass(frozen=True)
 class Route:
-    """From which topic records come, where lines and state go, and how long a transaction may last."""
+    """Source, sink and state topics, and the maximum duration of a transaction in seconds."""
 
     source: str
     sink: str
@@ -66,10 +66,10 @@ class Route:
 
 
 class Transaction:
-    """Begins, sends and commits at once; `end` waits for it and raises what went wrong.
+    """Begins, sends and commits in a thread; `finish` waits for the end and raises its error.
 
-    The session must not touch the producer before the end; by `member`, its place in the group, the broker refuses one that has
-    lost its partitions.
+    The session must not use the producer before the end. With `member`, the group membership, the broker refuses a
+    session that has lost its partitions.
     """
 
     def __init__(self, producer: Producer, route: Route, parts: Sequence[ShardBatch], member: Any) -> None:
@@ -80,11 +80,11 @@ class Transaction:
         self._thread.start()
 
     def wait(self) -> None:
-        """Returns when nothing is on its way any more; every step has a deadline."""
+        """Wait until the transaction has ended; every step has a deadline."""
         self._thread.join()
 
     def finish(self) -> None:
-        """Returns when everything is committed."""
+        """Wait until everything is committed; raise the error if it failed."""
         self.wait()
         if self.error is not None:
             raise self.error
@@ -92,7 +92,7 @@ class Transaction:
     def _work(self) -> None:
         try:
             self._transact()
-        except BaseException as error:  # noqa: BLE001 - raised again by the one who waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             self.error = error
 
     def _transact(self) -> None:
@@ -111,20 +111,20 @@ class Transaction:
 
 
 def send_all(producer: Producer, topic: str, lines: list[bytes], partition: int) -> None:
-    """Hands lines to the client, a message each."""
+    """Send lines, one message each."""
     messages: list[dict[str, Any]] = [{"value": line} for line in lines]
     if producer.produce_batch(topic, messages, partition=partition) < len(messages):
-        raise SessionLostError("the brokers take nothing")
+        raise SessionLostError("the brokers accept no messages")
 
 
 def _send(producer: Producer, topic: str, value: bytes, part: ShardBatch, headers: Headers) -> None:
-    end, told = time.monotonic() + _ASK, part.note_delivery if part.is_snapshot else None
+    end, on_delivery = time.monotonic() + _ASK, part.note_delivery if part.is_snapshot else None
     while True:
         try:
-            producer.produce(topic, value=value, partition=part.partition, headers=headers, on_delivery=told)
+            producer.produce(topic, value=value, partition=part.partition, headers=headers, on_delivery=on_delivery)
         except BufferError:
             producer.poll(0.05)
             if time.monotonic() > end:
-                raise SessionLostError("the brokers take nothing") from None
+                raise SessionLostError("the brokers accept no messages") from None
         else:
             return

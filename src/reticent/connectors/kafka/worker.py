@@ -1,13 +1,15 @@
-"""One worker of a consumer group: reads records, places them, publishes; read-process-write in one transaction.
+"""One worker of a consumer group: read, anonymize and publish records in one transaction per batch.
 
-Guarantee: the published lines, the state of the shard and the input position become visible together or not at all, so
-    that a reader with `isolation.level=read_committed` sees every record once, in one group, whatever dies. A batch that
-    is computed again gives the same lines, because every choice is a function of (key of the stream, shard, offset): even
-    one who reads uncommitted data never sees a record in two groups. A worker that lost a partition cannot commit for it:
-    the broker compares the group's generation.
-Not covered: sinks read without `read_committed` see lines twice; topics whose offsets start anew under the same name.
-Cost: a transaction per batch, which the broker commits while the next batch is read and placed; 28 bytes of journal per record.
-    What is in memory runs ahead of what is committed by two batches at most, and is thrown away when a transaction fails.
+Guarantee: published lines, shard state and input position become visible together or not at all. A consumer with
+    `isolation.level=read_committed` sees every record once, in one group, whichever process fails. A repeated batch
+    gives the same lines, because every choice is a function of (stream key, shard, offset): even a consumer of
+    uncommitted data never sees a record in two groups. The broker compares the group's generation, so that a worker
+    that lost a partition cannot commit for it.
+Not covered: consumers without `read_committed`, which may see lines twice; topics that were recreated under the same
+name.
+Cost: a transaction per batch, which the broker commits while the next batch is read and anonymized; 28 bytes of journal
+    per record. The state in memory is at most two batches ahead of the committed state, and is discarded after a
+    failure.
 Reference: Kafka improvement proposals 98 and 447.
 Differences from them: none.
 """
@@ -28,44 +30,44 @@ from reticent.publication.stream import StreamPublication
 
 LOG = logging.getLogger(__name__)
 _PAUSE, _MAX_PAUSE = 0.1, 2.0
-"""Seconds between a failure and the next session: the first pause, then doubled, and the longest."""
+"""Seconds between a failure and the next session: the first pause, which doubles, and the longest."""
 
 __all__ = ["DeadLetter", "Job", "Settings", "Worker"]
 
 
 class Worker:
-    """Reads from one topic, writes to another; `run` works until it is told to stop."""
+    """Reads from one topic and writes to another; `run` works until stopped."""
 
     def __init__(self, job: Job) -> None:
         self._job, self._totals = job, Totals()
         self._session: Session | None = None
         self._is_healthy = False
         """Whether the brokers have answered the last session."""
-        # One name for all sessions of this worker: a new one ends what an earlier one has left open.
+        # All sessions of a worker share one name: a new one aborts the open transaction of an earlier one.
         self._name = f"reticent-{job.settings.group}-{uuid.uuid4()}"
 
     @property
     def published(self) -> int:
-        """Records committed so far."""
+        """Number of records committed so far."""
         return self._totals.published
 
     @property
     def dead(self) -> int:
-        """Records set aside so far."""
+        """Number of records rejected so far."""
         return self._totals.dead
 
     @property
     def shards(self) -> dict[int, StreamPublication]:
-        """The shards this worker has now."""
-        return {number: held.shard for number, held in self._session.shards.items()} if self._session else {}
+        """The shards that this worker has now."""
+        return {number: owned.shard for number, owned in self._session.shards.items()} if self._session else {}
 
     def positions(self) -> dict[int, int]:
-        """The committed input offset of every shard this worker has."""
-        return {number: held.committed for number, held in self._session.shards.items()} if self._session else {}
+        """Return the committed input offset of every shard of this worker."""
+        return {number: owned.committed for number, owned in self._session.shards.items()} if self._session else {}
 
     def run(self, keep_running: Callable[[Worker], bool]) -> None:
-        """Works while `going` says so; starts afresh after a failure of the brokers, gives up when it lasts."""
-        failing, pause, patience = 0.0, _PAUSE, self._job.settings.patience
+        """Work while `keep_running` returns True; open a new session after a broker failure, give up if it lasts."""
+        failed_since, pause, patience = 0.0, _PAUSE, self._job.settings.patience
         while True:
             try:
                 self._work(keep_running)
@@ -73,20 +75,20 @@ class Worker:
                 reason = error.args[0].name() if isinstance(error, KafkaException) else str(error)
             else:
                 return
-            if self._is_healthy or not failing:
-                failing, pause = time.monotonic(), _PAUSE
-            if time.monotonic() - failing > patience:
+            if self._is_healthy or not failed_since:
+                failed_since, pause = time.monotonic(), _PAUSE
+            if time.monotonic() - failed_since > patience:
                 raise ConnectorError(
-                    f"The brokers have not taken a batch for {patience:.0f} s ({reason}).",
-                    hint="Check them and start again; nothing is lost.",
+                    f"The brokers have not accepted a batch for {patience:.0f} s ({reason}).",
+                    hint="Check the brokers and start again; no record is lost.",
                 )
-            LOG.warning("starting afresh: %s", reason)
+            LOG.warning("starting a new session: %s", reason)
             if not self._wait(pause, keep_running):
                 return
             pause = min(2 * pause, _MAX_PAUSE)
 
     def _work(self, keep_running: Callable[[Worker], bool]) -> None:
-        """One session, until the end or its first failure."""
+        """Run one session, until the end or its first failure."""
         self._is_healthy = False
         session = self._session = Session(self._job, self._name, self._totals)
         try:
@@ -99,7 +101,7 @@ class Worker:
             self._is_healthy = session.is_healthy
 
     def _wait(self, seconds: float, keep_running: Callable[[Worker], bool]) -> bool:
-        """Whether to go on after a pause."""
+        """Wait; return whether to continue."""
         end = time.monotonic() + seconds
         while keep_running(self):
             if time.monotonic() > end:

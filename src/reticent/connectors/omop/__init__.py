@@ -1,4 +1,4 @@
-"""OMOP out: a release of linked tables as a database in the common data model; reading is that of `sql`."""
+"""Write a release of linked tables as a database in the OMOP common data model; `sql` does the reading."""
 
 from reticent.connectors.omop.write import write_omop_release
 

@@ -1,4 +1,4 @@
-"""The tables of the OMOP common data model 5.4 that a release may fill, with all their columns in the order of the model.
+"""Tables and columns of the OMOP common data model 5.4 that a release may fill, in the order of the model.
 
 Reference: Observational Health Data Sciences and Informatics, "OMOP Common Data Model v5.4", 2021.
 """
@@ -58,7 +58,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         *("cdm_version", "cdm_version_concept_id", "vocabulary_version"),
     ),
 }
-"""Columns by table; what others refer to comes first."""
+"""Columns by table; referenced tables come first."""
 
 REQUIRED_CONCEPTS: dict[str, tuple[str, ...]] = {
     "person": ("gender_concept_id", "race_concept_id", "ethnicity_concept_id"),
@@ -68,7 +68,7 @@ REQUIRED_CONCEPTS: dict[str, tuple[str, ...]] = {
     "procedure_occurrence": ("procedure_concept_id", "procedure_type_concept_id"),
     "measurement": ("measurement_concept_id", "measurement_type_concept_id"),
 }
-"""Concepts that the model asks for: 0, which says "not known", where the policy did not release them."""
+"""Concepts that the model requires: 0 ("not known") if the policy does not release them."""
 
 _NUMERIC_COLUMNS = ("value_as_number", "range_low", "range_high", "quantity", "latitude", "longitude")
 _INTEGER_COLUMNS = ("year_of_birth", "month_of_birth", "day_of_birth", "refills", "days_supply")
@@ -77,7 +77,7 @@ _WIDE_COLUMNS = ("cdm_source_name", "cdm_holder", "source_documentation_referenc
 
 
 def table_definition(table: str, extra: tuple[str, ...]) -> str:
-    """The columns of a table with types and keys, as SQL; `extra` ones stand behind those of the model."""
+    """Return the columns of a table with types and keys, as SQL; the `extra` columns come last."""
     return ", ".join(f"{name} {_type(table, name)}" for name in (*TABLES[table], *extra))
 
 

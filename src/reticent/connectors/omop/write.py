@@ -1,8 +1,8 @@
-"""A release of OMOP tables as OMOP tables: a new SQLite or DuckDB file in the common data model 5.4, with its cdm_source.
+"""Write a release of OMOP tables to a new SQLite or DuckDB file in the common data model 5.4, with its cdm_source.
 
-Concepts that were made coarser or masked are concept 0, as the model says of what is not known. Of a coarser date or number
-the first day or the lower end is written, and what was published stands in a column of the same name with `_label`, behind those
-of the model; what is masked is null. Keys are the pseudonyms of the release as numbers.
+A generalized or masked concept becomes concept 0, the model's value for "not known". Of a generalized date or number,
+the first day or the lower end is written, and the published label goes into a further column with the suffix `_label`.
+A masked value is null. Keys are the pseudonyms of the release as numbers.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ANY = "*"
 
 
 def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
-    """Writes a release of linked OMOP tables into a new database: DuckDB where its name ends in .duckdb, otherwise SQLite.
+    """Write a release of linked OMOP tables to a new database: DuckDB if the name ends in .duckdb, otherwise SQLite.
 
-    Says how many rows each table has.
+    Return the number of rows of each table.
     """
     manifest, tables, documents = read(folder)
     if documents.get("linked", {}).get("standard") != "omop":
@@ -42,13 +42,13 @@ def write_omop_release(folder: Path, target: Path) -> dict[str, int]:
             f"{folder} was not made from OMOP.", hint="Release a database under a policy with tables: omop."
         )
     if target.exists():
-        raise ConnectorError(f"{target} exists.", hint="Name a new file.")
+        raise ConnectorError(f"{target} already exists.", hint="Name a new file.")
     with atomic_path(target) as draft, closing(_connect(draft, target)) as link:
-        places = _locations(tables["person"])
-        where = {"state": [state for state, _ in places], "zip": [code for _, code in places]}
-        counts = {"location": _fill(link, "location", {"location_id": list(places.values())} | where)}
-        for name in (name for name in TABLES if name in tables):  # what others refer to comes first
-            counts[name] = _fill(link, name, _columns(name, tables[name], places))
+        locations = _locations(tables["person"])
+        columns = {"state": [state for state, _ in locations], "zip": [code for _, code in locations]}
+        counts = {"location": _fill(link, "location", {"location_id": list(locations.values())} | columns)}
+        for name in (name for name in TABLES if name in tables):  # referenced tables first
+            counts[name] = _fill(link, name, _columns(name, tables[name], locations))
         _fill(link, "cdm_source", {name: [cell] for name, cell in _cdm_source(manifest, documents["codebook"]).items()})
         link.commit()
     return {name: count for name, count in counts.items() if count or name in tables}
@@ -58,19 +58,19 @@ def _connect(draft: Path, target: Path) -> Any:
     if target.suffix.lower() != ".duckdb":
         import sqlite3
 
-        base = sqlite3.connect(draft)
-        base.execute("PRAGMA foreign_keys = ON")
-        return base
+        connection = sqlite3.connect(draft)
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
     with require_extra("DuckDB needs a driver", "duckdb"):
         import duckdb
-    draft.unlink()  # it makes its own file
+    draft.unlink()  # DuckDB creates its own file
     link = duckdb.connect(draft)
     link.execute("BEGIN")
     return link
 
 
 def _locations(persons: pa.Table) -> dict[Location, int]:
-    """The published combinations of state and code, each with its number."""
+    """Return the published combinations of state and postal code, each with its number."""
     if not {"state", "zip"} & set(persons.column_names):
         return {}
     return {place: number for number, place in enumerate(dict.fromkeys(_iter_locations(persons)), 1)}
@@ -84,7 +84,7 @@ def _iter_locations(persons: pa.Table) -> Iterator[Location]:
 
 
 def _fill(link: Any, name: str, columns: dict[str, list[Any]]) -> int:
-    """Makes a table of the model, with what is beyond it behind; what is not given stays null."""
+    """Create and fill a table of the model, with extra columns last; missing columns stay null."""
     extra = tuple(column for column in columns if column not in TABLES[name])
     link.execute(f"CREATE TABLE {name} ({table_definition(name, extra)})")
     rows = len(next(iter(columns.values())))
@@ -94,22 +94,22 @@ def _fill(link: Any, name: str, columns: dict[str, list[Any]]) -> int:
 
 
 def _insert(link: Any, name: str, columns: dict[str, list[Any]]) -> None:
-    named = f"{name} ({', '.join(columns)})"
-    if hasattr(link, "register"):  # DuckDB takes rows one by one slowly, and columns at once
+    columns_clause = f"{name} ({', '.join(columns)})"
+    if hasattr(link, "register"):  # DuckDB inserts single rows slowly, columns fast
         link.register("block", pa.table(columns))
-        link.execute(f"INSERT INTO {named} SELECT * FROM block")  # noqa: S608 - names of the model
+        link.execute(f"INSERT INTO {columns_clause} SELECT * FROM block")  # noqa: S608 - names of the model
         link.unregister("block")
         return
     marks = ", ".join("?" * len(columns))
-    link.executemany(f"INSERT INTO {named} VALUES ({marks})", list(zip(*columns.values(), strict=True)))  # noqa: S608
+    link.executemany(f"INSERT INTO {columns_clause} VALUES ({marks})", list(zip(*columns.values(), strict=True)))  # noqa: S608
 
 
-def _columns(name: str, table: pa.Table, places: Mapping[Location, int]) -> dict[str, list[Any]]:
-    """The cells of every column that is filled."""
+def _columns(name: str, table: pa.Table, locations: Mapping[Location, int]) -> dict[str, list[Any]]:
+    """Return the cells of every column to fill."""
     rows = table.num_rows
     columns: dict[str, list[Any]] = {"person_id": [int(person[1:]) for person in table["person"].to_pylist()]}
-    if name == "person" and places:
-        columns["location_id"] = [places[place] for place in _iter_locations(table)]
+    if name == "person" and locations:
+        columns["location_id"] = [locations[place] for place in _iter_locations(table)]
     if "visit" in table.column_names:
         visits = table["visit"].to_pylist()
         columns["visit_occurrence_id"] = [None if visit is None else int(visit[1:]) for visit in visits]
@@ -128,14 +128,14 @@ def _column_values(column: str, cells: list[str | None]) -> dict[str, list[Any]]
     if column.endswith("_source_value"):
         return {column: [None if cell == ANY else cell for cell in cells]}
     first = _first_day if column.endswith("_date") else _lower_end
-    known: Mapping[str | None, Any] = {cell: first(cell) for cell in set(cells)}
-    values = [known[cell] for cell in cells]
-    labels = [None if cell is None or str(known[cell]) == cell else cell for cell in cells]
+    value_of: Mapping[str | None, Any] = {cell: first(cell) for cell in set(cells)}
+    values = [value_of[cell] for cell in cells]
+    labels = [None if cell is None or str(value_of[cell]) == cell else cell for cell in cells]
     return {column: values, f"{column}_label": labels}
 
 
 def _first_day(cell: str | None) -> str | None:
-    """The first day that a partial date, a quarter or a decade may mean."""
+    """Return the first day of a partial date, a quarter or a decade."""
     text = cell or ""
     if match := _PARTIAL.match(text):
         return f"{match[1]}-{match[2] or '01'}-{match[3] or '01'}"
@@ -146,7 +146,7 @@ def _first_day(cell: str | None) -> str | None:
 
 
 def _lower_end(cell: str | None) -> float | int | None:
-    """The lower end of a range, or the number itself."""
+    """Return the lower end of a range, or the number itself."""
     match = _FIRST.match(cell or "")
     if match is None:
         return None
@@ -160,7 +160,7 @@ def _cdm_source(manifest: Mapping[str, Any], codebook: Mapping[str, Any]) -> dic
         "cdm_source_name": "Released tables",
         "cdm_source_abbreviation": "RETICENT",
         "cdm_holder": "see the release",
-        "source_description": f"Made coarser and under pseudonyms, dates shifted where the policy says so. {words}.",
+        "source_description": f"Generalized and pseudonymized; dates are shifted if the policy says so. {words}.",
         "source_documentation_reference": f"policy {manifest['policy_hash']}",
         "cdm_etl_reference": f"Reticent {manifest['versions']['reticent']}, method {manifest['method']}",
         "source_release_date": day,

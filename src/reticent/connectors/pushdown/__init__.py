@@ -1,1 +1,1 @@
-"""Tables that are counted where they lie, on Spark or in DuckDB, and thought about here."""
+"""Anonymize tables by counts: Spark or DuckDB counts the rows, the search runs here."""

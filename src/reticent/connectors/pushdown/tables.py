@@ -1,18 +1,19 @@
-"""One table, once, searched by its counts: the release that one machine would make of the same rows.
+"""Search the release of one table on its counts, with the same result as on one machine.
 
-Whoever holds the rows collapses them to distinct combinations with sensitive histograms, which are few whatever the number of
-rows; the search of `reticent.engine.table.optimal`, `mondrian` or `local` runs on these counts; what it found is applied where the rows
-are, and the result is counted again for the judge (`reticent.connectors.pushdown.verifier`). Mondrian's strict cuts keep equal rows together,
-so that a combination with its count is as good as its rows. `local` may part equal rows for l and t: then so many of them get these
-labels and so many those, and a keyed order of their plain cells, which nobody knows afterwards, says which.
+Spark or DuckDB collapses the rows to distinct combinations with sensitive histograms. The search of
+`reticent.engine.table.optimal`, `mondrian` or `local` runs on these counts. Its result is applied to the rows where
+they are stored, and counted again for the verifier (`reticent.connectors.pushdown.verifier`). Mondrian's strict cuts
+keep equal rows together, so that a combination with its count is enough. `local` may split equal rows for l and t: a
+given number of them gets each label, chosen by a keyed order of their plain cells that nobody knows afterwards.
 
-Guarantee: that of `reticent.engine.table.optimal`, `mondrian` or `local`, for the rows that were counted.
-Not covered: more than 2^30 rows; other methods (`auto` means `optimal` here), and relaxed cuts, which look at single rows.
+Guarantee: as in `reticent.engine.table.optimal`, `mondrian` or `local` (attacker included), for the rows that were
+    counted.
+Not covered: more than 2^30 rows; other methods (`auto` means `optimal` here); relaxed cuts, which need single rows.
 Cost: the distinct combinations in memory; under `mondrian` and `local` they are joined with the rows.
 Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`.
-Differences from the single machine: the rows come sorted by their published values instead of shuffled, which tells as little of
-    the order of the input; of equal rows that `local` parts, one machine takes the first in the order of the input; spellings of a
-    sensitive value are refused, not merged; pseudonyms, shifted dates and combined columns are refused.
+Differences from the single machine: rows are sorted by their published values instead of shuffled, which also hides the
+    input order; of equal rows that `local` splits, one machine takes the first in input order; variants of a sensitive
+    value are refused, not merged; pseudonyms, shifted dates and combined columns are refused.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ from reticent.verify.published import Published, text_table
 from reticent.verify.result import VerificationResult
 
 METHODS = ("optimal", "mondrian", "local")
-"""The first is what `auto` means here."""
+"""Supported methods; the first is used for `auto`."""
 
 
 @dataclass(frozen=True, repr=False)
 class ReleasePlan:
-    """What the search on counts comes to: how to publish the rows, and what the release says of itself."""
+    """Result of the search on counts: how to publish the rows, and the statements of the release."""
 
     recoding: Recoding
     guarantee: Guarantee
@@ -66,13 +67,14 @@ class ReleasePlan:
     method: str
     outcome: Outcome
     person_records: pa.Table | None
-    """The combinations one record each, where somebody has several records."""
+    """The combinations, one record each, if a person has several records."""
 
     def verify_persons(self, policy: Policy) -> VerificationResult | None:
-        """The judge's word on the claims of persons, on the counts that were brought; none where everybody has one record."""
+        """Return the verification result for claims about persons, from the counts; None if everyone has one record."""
         if self.person_records is None:
             return None
-        # The published rows stand in the order of their cells; these combinations in none, so that the judge sees no order of the input.
+        # Published rows are sorted by their cells. Shuffle these combinations, so that the verifier sees no input
+        # order.
         rows = np.random.default_rng(0).permutation(np.flatnonzero(~self.outcome.suppressed))
         labels = {name: self.outcome.attributes[name].labels(rows) for name in policy.quasi}
         shown = [name for name in policy.sensitive if name in self.person_records.column_names]
@@ -91,44 +93,44 @@ class ReleasePlan:
 
 
 def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:
-    """Refuses what cannot be kept where rows are only counted."""
+    """Refuse policy settings that are not supported when rows are only counted."""
     if policy.table.method not in ("auto", *methods):
         raise PolicyError(
-            f"{place} releases tables by method {' or '.join(methods)} only.",
-            hint=f"Write table: {{method: {methods[0]}}}.",
+            f"{place} supports only the methods {' and '.join(methods)}.",
+            hint=f"Write table: {{method: {methods[0]}}} in the policy.",
         )
     if policy.table.method == "mondrian" and policy.table.cuts == "relaxed":
-        raise PolicyError(f"{place} makes strict cuts only.", hint="Take cuts: relaxed out of the policy.")
+        raise PolicyError(f"{place} supports only strict cuts.", hint="Remove cuts: relaxed from the policy.")
     refuse_overall_demands(policy)
     if len(set(columns)) < len(columns):
         raise DataError("The data has two columns of the same name.", hint="Rename one of them.")
     if policy.persons is not None and policy.persons.records != "all":
         raise PolicyError(
-            f"{place} releases all records of a person.",
-            hint="Choose one per person in the frame, or write records: all.",
+            f"{place} can only release all records of a person.",
+            hint="Choose one record per person beforehand, or write records: all.",
         )
     for name, spec in policy.columns.items():
         if spec.combine is not None or (spec.transform is not None and not spec.transform.drop):
             raise PolicyError(
-                f"columns.{name}: {place} makes no pseudonyms, shifts no dates and combines no columns.",
-                hint="Do it before, and name the column by the role it has then.",
+                f"columns.{name}: {place} cannot pseudonymize, shift dates or combine columns.",
+                hint="Transform the column beforehand and give it its new role.",
             )
     policy.check_columns(list(columns))
 
 
 def search_counts(rows: Rows, policy: Policy) -> ReleasePlan:
-    """Collapses rows where they are, and searches the release here."""
+    """Collapse the rows where they are stored, and search the release here."""
     refuse_empty_policy(policy)
-    guarded = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
+    protected = policy.sensitive if policy.privacy.l is not None or policy.privacy.t is not None else ()
     people = [policy.person] if policy.person is not None and check_persons(rows, policy.person) else []
-    names = [*policy.quasi, *guarded, *people]
+    names = [*policy.quasi, *protected, *people]
     distinct, times = split_counts(rows.count_combinations(names), names)
     if not len(times):
-        raise DataError("The table has no rows.", hint="Give at least one row.")
+        raise DataError("The table has no rows.", hint="Provide at least one row.")
     for name in policy.sensitive:
         values = distinct.select([name]) if name in names else split_counts(rows.count_combinations([name]), [name])[0]
         refuse_variants(values, policy)
-    if people:  # a person's records count one by one; there are about as many as combinations
+    if people:  # a person's records count one by one
         distinct = distinct.take(pa.array(np.repeat(np.arange(len(times)), times)))
         times = np.ones(distinct.num_rows, dtype=np.uint32)
     encoded = EncodedTable.from_table(policy, distinct, None if people else times)
@@ -161,72 +163,72 @@ def _search(encoded: EncodedTable, method: str) -> Outcome:
 
 
 def _warn_of_persons(guarantee: Guarantee, rows: Rows, policy: Policy, size: int) -> Guarantee:
-    """The guarantee with the loud word of one machine on persons that the policy does not name, where a column shows them."""
+    """Return the guarantee, with a warning if an identifier column shows persons that the policy does not name."""
     for name in person_columns(policy.identifiers) if policy.person is None else ():
-        if further := rows.count_repeats(name):
-            word = persons_notice(name, further, size)
-            return replace(guarantee, not_covered=(word, *guarantee.not_covered))
+        if repeats := rows.count_repeats(name):
+            notice = persons_notice(name, repeats, size)
+            return replace(guarantee, not_covered=(notice, *guarantee.not_covered))
     return guarantee
 
 
 def check_persons(rows: Rows, person: str) -> bool:
-    """Whether somebody has several records; records without a person are refused, and namesakes are told of."""
-    if nobody := rows.count_nulls(person):
+    """Return whether a person has several records; refuse records without a person, warn of identifier variants."""
+    if missing := rows.count_nulls(person):
         raise DataError(
-            f"Column '{person}': {nobody:,} records have no person.",
-            hint="Fill the column, or leave those records out.",
+            f"Column '{person}': {missing:,} records have no person.",
+            hint="Fill the column, or remove those records.",
         )
     warn_of_count(rows.count_identifier_variants(person))
     return rows.has_several_records(person)
 
 
 def refuse_variants(values: pa.Table, policy: Policy) -> None:
-    """Refuses two spellings of a value; which of them most records have is not looked at here, so none is put in their place."""
+    """Refuse variants of a value: the counts here do not show the most frequent variant, so they cannot be merged."""
     (name,) = values.column_names
     column = values.column(name)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    words = pa.table({name: column.unique()})
-    if not merge_variants(words, policy).equals(words):
+    labels = pa.table({name: column.unique()})
+    if not merge_variants(labels, policy).equals(labels):
         raise DataError(
-            f"Column '{name}': one value is written in several ways, and counts alone cannot merge them.",
-            hint="Correct the data before the release.",
+            f"Column '{name}': one value is written in several ways, which this method cannot merge.",
+            hint="Use one way of writing each value before the release.",
         )
 
 
 def _recoding_of(
     encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
 ) -> Recoding:
-    """How rows are published: column by column, or by their combinations where those are given."""
+    """Return how rows are published: column by column, or by combination if `distinct` is given."""
     policy = encoded.policy
-    owner = [policy.person] if people is not None and policy.person is not None else []
+    person = [policy.person] if people is not None and policy.person is not None else []
     labels: dict[str, str | pa.Table] = {}
-    for name, shown in outcome.attributes.items() if distinct is None else ():
-        ladder, level = encoded.hierarchies[name], int(shown.level)  # type: ignore[union-attr]
-        if level == ladder.height:
-            labels[name] = ladder.labels[-1][0].as_py()
+    for name, attribute in outcome.attributes.items() if distinct is None else ():
+        hierarchy, level = encoded.hierarchies[name], int(attribute.level)  # type: ignore[union-attr]
+        if level == hierarchy.height:
+            labels[name] = hierarchy.labels[-1][0].as_py()
         elif level:
-            labels[name] = _label_table(ladder, level)
+            labels[name] = _label_table(hierarchy, level)
     return Recoding(
         published=[name for name in policy.columns if name in policy.released],
         labels=labels,
-        keys=[*encoded.quasi, *owner],
+        keys=[*encoded.quasi, *person],
         suppressed=_suppressed_rows(encoded, outcome, distinct, people) if outcome.suppressed.any() else None,
-        classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(owner)),
-        person_columns=owner,
+        classes=None if distinct is None else _classes(encoded, outcome, distinct, persons=bool(person)),
+        person_columns=person,
         plain=[name for name in policy.plain if name in policy.released],
     )
 
 
-def _label_table(ladder: HierarchyLevels, level: int) -> pa.Table:
-    labels = ladder.labels[level].take(pa.array(ladder.node_ids[level]))
-    return pa.table({LEAF: ladder.labels[0], LABEL: labels})
+def _label_table(hierarchy: HierarchyLevels, level: int) -> pa.Table:
+    labels = hierarchy.labels[level].take(pa.array(hierarchy.node_ids[level]))
+    return pa.table({LEAF: hierarchy.labels[0], LABEL: labels})
 
 
 def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, persons: bool) -> pa.Table:
-    """Every combination of quasi-identifiers once, with what is published in its place, or every piece of rows that were parted.
+    """Return each combination of quasi-identifiers, or each piece of split rows, with its published labels.
 
-    Those that are not published are left out, except where persons are left out one by one.
+    Suppressed combinations are omitted, except where persons are suppressed one by one.
     """
     pieces = outcome.row_parts
     published = np.ones(len(outcome.suppressed), dtype=bool) if persons else ~outcome.suppressed
@@ -245,7 +247,7 @@ def _classes(encoded: EncodedTable, outcome: Outcome, distinct: pa.Table, *, per
 
 
 def _first_positions(numbers: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """The first place of each number."""
+    """Return the first position of each number."""
     first = np.empty(int(numbers.max()) + 1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return first
@@ -259,9 +261,9 @@ def _cells(table: pa.Table, name: str, rows: npt.NDArray[Any]) -> pa.ChunkedArra
 def _suppressed_rows(
     encoded: EncodedTable, outcome: Outcome, distinct: pa.Table | None, people: pa.Table | None
 ) -> pa.Table | None:
-    """The quasi-identifiers of the rows that are left out and their persons, each once: as published, or as they were beside classes.
+    """Return the quasi-identifiers and persons of suppressed rows: as published or, with classes, as in the input.
 
-    Two classes may be published alike by `local` of which one is left out. Without persons, its combinations are among no classes.
+    `local` may publish two classes alike and suppress one of them. Without persons, its combinations are in no class.
     """
     rows = np.flatnonzero(outcome.suppressed)
     if distinct is None:
@@ -277,25 +279,27 @@ def _suppressed_rows(
 
 
 def _counts(times: npt.NDArray[np.uint32], suppressed: npt.NDArray[np.bool_]) -> RecordCounts:
-    rows, gone = int(times.sum(dtype=np.int64)), int(times[suppressed].sum(dtype=np.int64))
-    return RecordCounts(rows, rows - gone, 0, gone)
+    rows, suppressed_rows = int(times.sum(dtype=np.int64)), int(times[suppressed].sum(dtype=np.int64))
+    return RecordCounts(rows, rows - suppressed_rows, 0, suppressed_rows)
 
 
 def _explain(encoded: EncodedTable, outcome: Outcome, times: npt.NDArray[np.uint32]) -> dict[str, Any]:
     published = np.where(outcome.suppressed, 0, times)
     return {
-        "attributes": {name: _explain_attribute(shown, published) for name, shown in outcome.attributes.items()},
+        "attributes": {
+            name: _explain_attribute(attribute, published) for name, attribute in outcome.attributes.items()
+        },
         "suppressed": int(times.sum(dtype=np.int64) - published.sum(dtype=np.int64)),
         "combinations": len(encoded.collapsed),
         **outcome.explain,
     }
 
 
-def _explain_attribute(shown: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """The level of an attribute, or how many records have which or keep their value."""
-    if isinstance(shown, Cuts):
-        return {"exact_records": int(published[shown.exact_rows()].sum(dtype=np.int64))}
-    if isinstance(shown.level, int):
-        return {"level": shown.level, "height": shown.hierarchy.height}
-    counts = np.bincount(shown.level, weights=published, minlength=shown.hierarchy.height + 1)
-    return {"records_per_level": counts.astype(np.int64).tolist(), "height": shown.hierarchy.height}
+def _explain_attribute(attribute: Levels | Cuts, published: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the level of an attribute, or the number of records per level or with exact values."""
+    if isinstance(attribute, Cuts):
+        return {"exact_records": int(published[attribute.exact_rows()].sum(dtype=np.int64))}
+    if isinstance(attribute.level, int):
+        return {"level": attribute.level, "height": attribute.hierarchy.height}
+    counts = np.bincount(attribute.level, weights=published, minlength=attribute.hierarchy.height + 1)
+    return {"records_per_level": counts.astype(np.int64).tolist(), "height": attribute.hierarchy.height}

@@ -1,10 +1,10 @@
-"""The judge of rows that lie elsewhere: they are counted there, the auditor recomputes every claim from the counts.
+"""Verify rows that are stored in Spark or DuckDB: count them there, and recompute every claim from the counts.
 
-Guarantee: what the findings say, about the rows as they are counted and nothing else.
+Guarantee: the findings, for the rows as counted and nothing else.
 Not covered: as for `reticent.verify.verify`.
-Cost: one pass over the published rows where they are; the published combinations in memory.
-Reference: the models' own papers, see docs/models.md.
-Differences from the judge of one machine: rows are counted elsewhere; the checks are the auditor's.
+Cost: one pass over the published rows in place; the published combinations in memory.
+Reference: the papers of the models, see docs/models.md.
+Differences from the verifier of one machine: rows are counted elsewhere; the checks are the same.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from reticent.verify.result import VerificationResult, none_of
 def verify_rows(
     release: Rows, claims: Mapping[str, Any], stated_counts: RecordCounts, policy: Policy, method: str
 ) -> VerificationResult:
-    """Recompute every claim of a release from its published rows alone; the method says which labels are legal."""
+    """Recompute every claim of a release from its published rows alone; the method decides which labels are valid."""
     names = release.columns
     quasi = [name for name in policy.quasi if name in names]
-    shown = [name for name in policy.sensitive if name in names]
-    published, times = split_counts(release.count_combinations([*quasi, *shown]), [*quasi, *shown])
+    sensitive = [name for name in policy.sensitive if name in names]
+    published, times = split_counts(release.count_combinations([*quasi, *sensitive]), [*quasi, *sensitive])
     data, counts = text_table(published), times.astype(np.int64)
     del published
     several = any(requirement.model != "k" for requirement in person_requirements(claims)) and policy.person is not None
     rules = record_requirements(requirements(claims) + policy_requirements(policy, persons=several))
     rows, size = number_rows(data, quasi)
-    stray = [name for name in names if name not in policy.released]
-    findings = [none_of("only columns that the policy releases are published", len(stray))]
+    unexpected = [name for name in names if name not in policy.released]
+    findings = [none_of("only columns that the policy releases are published", len(unexpected))]
     findings += [none_of("every quasi-identifier is published", len(policy.quasi) - len(quasi))]
     findings += [check_labels(codes(data[name])[1], policy, name, method) for name in quasi]
     sizes = np.bincount(rows, weights=counts, minlength=size).astype(np.int64)

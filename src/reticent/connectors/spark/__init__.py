@@ -1,4 +1,4 @@
-"""Spark: tables and streams that outgrow one machine, under the guarantees of one machine. Needs the extra `spark`."""
+"""Anonymize tables and streams on Spark, with the guarantees of one machine. Needs the extra `spark`."""
 
 from reticent.connectors.spark.rows import SparkRelease
 from reticent.connectors.spark.streams import Stream, lines_to

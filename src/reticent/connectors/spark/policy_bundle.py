@@ -1,4 +1,4 @@
-"""A policy on its way to the workers, whatever files they have themselves: the bytes of its bundle, small and the same for all."""
+"""Send a policy to Spark workers as the bytes of its bundle, independent of the workers' files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from reticent.policy.bundle import Bundle
 
 
 def pack_policy(policy: Policy) -> bytes:
-    """Packs a policy; refuses files outside its folder."""
+    """Pack a policy; refuse files outside its folder."""
     return Bundle.pack(policy).to_bytes()
 
 
 @functools.lru_cache(maxsize=8)
 def unpack_policy(bundle: bytes) -> Policy:
-    """The policy, built once per process."""
-    folder = Path(tempfile.mkdtemp(prefix="reticent-"))  # readable by this user alone
+    """Return the policy, built once per process."""
+    folder = Path(tempfile.mkdtemp(prefix="reticent-"))  # readable by this user only
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Bundle.from_bytes(bundle).unpack(folder)

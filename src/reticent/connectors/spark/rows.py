@@ -1,4 +1,4 @@
-"""The rows of a Spark frame, counted and recoded by Spark, and a release of them; Python runs on the executors only where names of persons are not plain."""
+"""Count and recode the rows of a Spark frame; executors run Python only for identifiers that are not plain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql import functions as F  # noqa: N812 - Spark's customary name
 
 from reticent.connectors.pushdown.rows import LABEL, LABEL_TABLE, LEAF, MOST_COMBINATIONS, RECORDS, Rows
 from reticent.encode.columns import NOT_PLAIN, normalize_name
@@ -28,11 +28,11 @@ _REPEAT_CHUNK, _TEXT_TYPES = 4096, ("string", "char", "varchar", "binary")
 
 _SUCCESS_FILE = "_SUCCESS"
 _WRITE_SUCCESS_FILE = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
-"""Whether a job that has ended leaves that file; a cluster may have switched it off."""
+"""Setting that makes a finished job write that file; a cluster may have disabled it."""
 
 
 class SparkRows(Rows):
-    """A frame as the search on counts sees it."""
+    """The rows of a Spark frame."""
 
     quote, escapes = "`", {"\\": r"\\", "'": r"\'"}
     hash = "sha2(concat({key}, to_json(struct({cells}))), 256)"
@@ -43,28 +43,28 @@ class SparkRows(Rows):
         self.source = f"rows_{secrets.token_hex(4)}"
 
     def is_text(self, name: str) -> bool:
-        """Whether a column is of texts."""
+        """Return whether a column holds text."""
         return self.frame.schema[name].dataType.typeName() in _TEXT_TYPES
 
     def count_combinations(self, names: Sequence[str]) -> pa.Table:
-        """Every distinct combination of some columns once, in a stable order, with its number of rows."""
+        """Return each distinct combination of the columns with its row count, in a stable order."""
         combinations: pa.Table = self._run_query(f"{self._count_query(names)} LIMIT {MOST_COMBINATIONS + 1}").toArrow()
-        # The order in which groups arrive changes from run to run; ties in the search must not.
+        # Groups arrive in a different order in each run; ties in the search must not depend on it.
         return combinations.sort_by([(name, "ascending") for name in names])
 
     def normalize_persons(self, person: str | None) -> SparkRows:
-        """The rows with one name per person: their own where all are plain, which Spark sees by itself."""
+        """Return the rows with one identifier per person; unchanged if Spark finds all of them plain."""
         if person is None or not self.is_text(person):
             return self
         names = F.col(quote_column(person)).cast("string")
         if self.frame.filter(names.rlike(NOT_PLAIN)).isEmpty():
             return self
-        single = F.udf(_normalize_name, "string", useArrow=True)
-        return SparkRows(self.frame.withColumn(person, single(names)))
+        normalize = F.udf(_normalize_name, "string", useArrow=True)
+        return SparkRows(self.frame.withColumn(person, normalize(names)))
 
     def recode(self, recoding: Recoding) -> DataFrame:
-        """The rows as they are published; equal ones are written out again in stretches, so that no array is long."""
-        counted, names = (
+        """Return the published rows; equal rows are repeated in chunks, so that no array is long."""
+        counts, names = (
             self._run_query(*self._recoding_query(recoding)),
             [quote_column(name) for name in recoding.published],
         )
@@ -72,7 +72,7 @@ class SparkRows(Rows):
         each = F.explode(F.expr(f"sequence(1L, least({_REPEAT_CHUNK}L, {RECORDS} - {_REPEAT_CHUNK} * {LEAF}))")).alias(
             LABEL
         )
-        return counted.select("*", at).select(*names, each).drop(LABEL)
+        return counts.select("*", at).select(*names, each).drop(LABEL)
 
     def _select(self, query: str) -> SparkRows:
         return SparkRows(self._run_query(query))
@@ -81,7 +81,7 @@ class SparkRows(Rows):
         return int(self._run_query(query).collect()[0][0])
 
     def _run_query(self, query: str, tables: Mapping[str, pa.Table] | None = None) -> DataFrame:
-        """What Spark makes of a query; it knows frames by name, and only until the query is understood."""
+        """Run a query; register frames as temporary views only until Spark has analyzed the query."""
         spark = self.frame.sparkSession
         views = {self.source: self.frame}
         for name, table in (tables or {}).items():
@@ -93,12 +93,12 @@ class SparkRows(Rows):
             return spark.sql(query)
         finally:
             for name in views:
-                spark.sql(f"DROP VIEW {name}")  # the catalogue would also take a frame of the user out of the cache
+                spark.sql(f"DROP VIEW {name}")  # the catalog API would also uncache a frame of the user
 
 
 @dataclass(frozen=True, repr=False)
 class SparkRelease:
-    """Data as a frame, with its guarantee beside it; the fields are those of `reticent.Release`."""
+    """A release with its data as a frame; the other fields are those of `reticent.Release`."""
 
     frame: DataFrame
     guarantee: Guarantee
@@ -115,33 +115,33 @@ class SparkRelease:
         return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
 
     def to_parquet(self, folder: str) -> None:
-        """Writes the rows as Parquet; a folder is a release when it holds `_SUCCESS`, which Spark writes last.
+        """Write the rows as Parquet; a folder is a release once it contains `_SUCCESS`, which Spark writes last.
 
-        What a driver has left that died before is replaced; a release that stands there stays.
+        Incomplete output of a failed driver is replaced; an existing release is not.
 
         Args:
             folder: as Spark names it, with or without a scheme.
 
         Raises:
-            StateError: a release stands there.
+            StateError: the folder already contains a release.
         """
         if _is_published(self.frame.sparkSession, folder):
-            raise StateError(f"A release stands in {folder}.", hint="Name another folder; nothing was written.")
+            raise StateError(f"{folder} already contains a release.", hint="Name another folder; nothing was written.")
         self.frame.write.mode("overwrite").option(_WRITE_SUCCESS_FILE, "true").parquet(folder)
 
 
 def _is_published(spark: SparkSession, folder: str) -> bool:
-    """Whether a job that wrote there has ended; asked of the file system of the folder, whichever it is."""
+    """Return whether a finished job wrote there; works with any file system of Spark."""
     hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001 - no public name
     place = hadoop.Path(folder, _SUCCESS_FILE)
     return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001
 
 
 def _normalize_name(name: str | None) -> str | None:
-    """What the executors run, on batches of Arrow."""
+    """Normalize an identifier on the executors, on batches of Arrow."""
     return None if name is None else normalize_name(name)
 
 
 def quote_column(name: str) -> str:
-    """A column's name as Spark parses it, whatever characters it has."""
+    """Return a column's name quoted for Spark."""
     return "`" + name.replace("`", "``") + "`"

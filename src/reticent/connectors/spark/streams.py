@@ -1,13 +1,13 @@
-"""Streams on Spark Structured Streaming: arbitrary state per shard, exactly once through checkpoints.
+"""Run streams on Spark Structured Streaming: state per shard, exactly once through checkpoints.
 
-A shard is a keyed hash of the person; each shard is one publication whose snapshot stands in Spark's state store. The rows of
-a micro-batch are put in a fixed order inside the shard, since the order of a shuffle changes from run to run; every choice
-is a function of (key of the stream, shard, sequence number). A batch that is computed again after a crash is therefore the
-same publication, line by line, and a sink that overwrites the batch of a number publishes every record once.
+A keyed hash of the person gives the shard. Each shard is one publication whose snapshot is in Spark's state store. Rows
+of a micro-batch are sorted inside the shard, because the order of a shuffle changes from run to run. Every choice is a
+function of (stream key, shard, sequence number). So a batch that is repeated after a crash gives the same lines, and a
+sink that overwrites a batch by its number publishes every record once.
 
-Guarantee: that of `reticent.connectors.shards`.
-Not covered: sinks that append instead of overwriting show a repeated batch twice (the same lines, not others).
-Cost: the state of every shard that a micro-batch touches is read and written whole: many shards, small states.
+Guarantee: as in `reticent.connectors.shards`.
+Not covered: sinks that append instead of overwriting, which show a repeated batch twice (with the same lines).
+Cost: each micro-batch reads and writes the whole state of its shards; use many shards to keep the states small.
 Reference: ours; M. Armbrust et al., "Structured Streaming", SIGMOD 2018.
 Differences from Kafka: a micro-batch takes a second or more. This is for scale, not for zero delay.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql import functions as F  # noqa: N812 - Spark's customary name
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from reticent.connectors.shards import MOST_SHARDS, assign_shards, check_shards, claim_population, pin_shards
@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from reticent.store import Store
 
 DEFAULT_SHARDS = 64
-"""Chosen up front: the state of a shard is written whole, so it should be small."""
+"""Default number of shards; a shard's whole state is written each time, so it should be small."""
 _PACKED = "shard int, records array<string>"
 _BLOCKS = "shard int, first long, kind string, lines string"
 _NAME = "spark"
 
 
 class Stream:
-    """A stream under a policy, spread over shards; `lines` makes the streaming frame of what is published.
+    """A stream under a policy, split into shards; `lines` returns the streaming frame of published lines.
 
     Args:
         policy: the policy of the stream.
-        store: holds the secret key; the same store for every start of the stream.
-        shards: how many; the same for every start of a stream under the veil, where others may grow.
-        seed: instead of the store's key, for tests only.
+        store: contains the secret key; use the same store for every start of the stream.
+        shards: number of shards; must stay the same for a veiled stream, may grow for others.
+        seed: used instead of the store's key, for tests only.
         allow_republication: begin although other publications stand in the store.
     """
 
@@ -75,13 +75,13 @@ class Stream:
         claim_population(policy, store, _NAME, allow_republication=allow_republication)
         self._bundle, self._shards = pack_policy(policy), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
-        """What recipients need to read the lines."""
+        """The codebook that recipients need to read the lines."""
 
     def blocks(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
-        """What a streaming frame publishes, a row per shard and micro-batch: shard, number of its first line, kind, lines.
+        """Return the published blocks of a streaming frame, one row per shard and micro-batch.
 
         Args:
-            frame: the columns of the policy, or one of JSON objects.
+            frame: a frame with the columns of the policy, or with one column of JSON objects.
             json: the name of the column of JSON objects, as in a frame from Kafka.
         """
         policy = unpack_policy(self._bundle)
@@ -90,7 +90,7 @@ class Stream:
             record = F.to_json(F.struct(*[quote_column(name) for name in policy.columns]))
         else:
             record = F.col(quote_column(json)).cast("string")
-        # The key stays inside the function: it must not show up in a query plan.
+        # The key stays inside the function: it must not appear in a query plan.
         packer = make_packer(self._bundle, self._shards, self._rng.key("shards"))
         packed = frame.select(record.alias("record")).mapInArrow(packer, _PACKED)
         return packed.groupBy("shard").transformWithStateInPandas(
@@ -101,17 +101,17 @@ class Stream:
         )
 
     def lines(self, frame: DataFrame, *, json: str | None = None) -> DataFrame:
-        """The same line by line: shard, number within the shard, kind ("line" or "dead"), line."""
+        """Return the published lines one by one: shard, number within the shard, kind ("line" or "dead"), line."""
         blocks = self.blocks(frame, json=json)
         each = F.when(F.col("kind") == "line", F.split("lines", "\n")).otherwise(F.array("lines"))
-        told = blocks.select("shard", "first", "kind", F.posexplode(each).alias("place", "line"))
-        return told.select("shard", (F.col("first") + F.col("place")).alias("number"), "kind", "line")
+        exploded = blocks.select("shard", "first", "kind", F.posexplode(each).alias("place", "line"))
+        return exploded.select("shard", (F.col("first") + F.col("place")).alias("number"), "kind", "line")
 
 
 def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
-    """A `foreachBatch` sink for blocks or lines: `FOLDER/batch=N/shard=S/*.txt`, and dead letters under `FOLDER.dead`.
+    """Return a `foreachBatch` sink for blocks or lines: `FOLDER/batch=N/shard=S/*.txt`; dead letters: `FOLDER.dead`.
 
-    A batch that comes again overwrites itself; reading the batches in order gives each shard's stream.
+    A repeated batch overwrites itself; reading the batches in order gives each shard's stream.
     """
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -133,7 +133,7 @@ def lines_to(folder: str) -> Callable[[DataFrame, int], None]:
 def make_packer(
     bundle: bytes, shards: int, key: bytes
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Records as they come, those of one shard in one row: what is shuffled are few rows, whatever the number of records."""
+    """Return a function that puts the records of one shard into one row, so that a shuffle moves few rows."""
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         policy = unpack_policy(bundle)
@@ -151,7 +151,7 @@ def make_packer(
 
 
 def make_processor(bundle: bytes, rng: Rng) -> Any:
-    """The operator that Spark runs per shard and micro-batch."""
+    """Return the operator that Spark runs per shard and micro-batch."""
 
     class Operator(StatefulProcessor):  # type: ignore[misc,unused-ignore]
         def init(self, handle: Any) -> None:
@@ -159,8 +159,8 @@ def make_processor(bundle: bytes, rng: Rng) -> Any:
 
         def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803, ARG002 - Spark's names
             (number,) = key
-            known = self._state.get() if self._state.exists() else None
-            state, lines = (bytes(known[0]), int(known[1])) if known else (None, 0)
+            stored = self._state.get() if self._state.exists() else None
+            state, lines = (bytes(stored[0]), int(stored[1])) if stored else (None, 0)
             values = [value for part in rows for chunk in part["records"] for value in chunk]
             frame, state, lines = process_shard(bundle, rng, int(number), state, values, lines)
             self._state.update((state, lines))
@@ -173,35 +173,35 @@ def make_processor(bundle: bytes, rng: Rng) -> Any:
 
 
 _shard_cache: dict[tuple[bytes, bytes, int], tuple[bytes, StreamPublication]] = {}
-"""Shards of this process by policy, key and number, each with the state that it is in."""
+"""Shards of this process by policy, key and number, each with its serialized state."""
 
 
 def process_shard(
     bundle: bytes, rng: Rng, number: int, state: bytes | None, values: list[str | None], lines: int
 ) -> tuple[pd.DataFrame, bytes, int]:
-    """One shard's part of a batch: the blocks to publish, the state behind them, and how many lines there are then."""
-    place = bundle, rng.key("shards"), number
-    before, shard = _shard_cache.pop(place, (None, None))
-    if shard is None or before != state:  # another process has worked on it since, or a batch is repeated
+    """Process one shard's part of a batch; return the blocks to publish, the new state and the line count."""
+    cache_key = bundle, rng.key("shards"), number
+    before, shard = _shard_cache.pop(cache_key, (None, None))
+    if shard is None or before != state:  # another process had the shard, or a batch is repeated
         shard = StreamPublication(unpack_policy(bundle), rng=rng, shard=number, state=state)
     frame, lines = release_blocks(shard, values, lines, number)
     after = shard.snapshot()
-    _shard_cache[place] = after, shard
+    _shard_cache[cache_key] = after, shard
     return frame, after, lines
 
 
 def _sort_values(values: list[str | None]) -> list[str | None]:
-    """The order of a shuffle changes from run to run; what is published must not."""
+    """Sort values: the order of a shuffle changes from run to run, but the published lines must not."""
     try:
         return sorted(values)  # type: ignore[type-var]
-    except TypeError:  # there is a null among them; without a key it goes a third faster
+    except TypeError:  # a null is present; sorting without a key is a third faster
         return sorted(values, key=lambda value: value or "")
 
 
 def release_blocks(
     shard: StreamPublication, values: list[str | None], first: int, number: int
 ) -> tuple[pd.DataFrame, int]:
-    """The blocks to publish of one shard's part of a batch, and how many lines the shard has published then."""
+    """Return the blocks to publish for one shard's part of a batch, and the number of lines published so far."""
     import pandas as pd
 
     released = shard.take(shard.reader.objects(_sort_values(values)))

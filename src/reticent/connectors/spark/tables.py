@@ -1,9 +1,9 @@
-"""One table, once, on Spark: the release that one machine would make of the same rows.
+"""Anonymize one table on Spark, once, with the same release as on one machine.
 
-Guarantee: that of `reticent.connectors.pushdown.tables`; the judge has recomputed it on Spark.
+Guarantee: as in `reticent.connectors.pushdown.tables`; the verifier recomputes it on Spark before publication.
 Not covered: a source that changes while it is read (the counts then disagree and nothing is released).
-Cost: two passes over the table for the counts and the check, one when the result is written; the driver holds the
-    distinct combinations.
+Cost: two passes over the table for the counts and the check, one to write the result; the distinct combinations in the
+    driver's memory.
 Reference: see `reticent.engine.table.optimal`, `mondrian` and `local`.
 Differences from the single machine: see `reticent.connectors.pushdown.tables`.
 """
@@ -23,7 +23,7 @@ from reticent.verify.result import VerificationResult
 
 
 def anonymize(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> DataFrame:
-    """The published rows of a frame under a policy; `release` gives the guarantee and the metrics as well.
+    """Return the published rows of a frame under a policy; `release` also returns the guarantee and the metrics.
 
     Raises:
         GuaranteeError: the policy cannot be met.
@@ -32,12 +32,12 @@ def anonymize(frame: DataFrame, policy: Policy, *, store: Store | None = None) -
 
 
 def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> SparkRelease:
-    """Searches, applies and checks a release; what comes back is evaluated by Spark when it is written.
+    """Search, apply and verify a release; Spark evaluates the returned frame when it is written.
 
     Args:
-        frame: the columns of the policy.
-        policy: `table: {method: optimal}` (also what `auto` means here), `mondrian`, `local` or `veil`.
-        store: keeps the key of the veil.
+        frame: a frame with the columns of the policy.
+        policy: method `optimal` (also used for `auto`), `mondrian`, `local` or `veil`.
+        store: keeps the veil key; needed for `veil`.
     """
     check_policy(frame.columns, policy, "Spark", (*METHODS, veil_tables.METHOD))
     rows = SparkRows(frame).without_markers(policy.missing).normalize_persons(policy.person)
@@ -55,9 +55,9 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
         explain=plan.explain,
         method=plan.method,
     )
-    require_verification(verify(release, policy))  # a source that changes while it is read is found here, too
-    if (verdict := plan.verify_persons(policy)) is not None:
-        require_verification(verdict)
+    require_verification(verify(release, policy))  # also detects a source that changes during reading
+    if (result := plan.verify_persons(policy)) is not None:
+        require_verification(result)
     return release
 
 

@@ -1,16 +1,17 @@
-"""The veil over a table on Spark: a column expression without state, since everybody has one record.
+"""Veil a table on Spark: a column expression without state, because every person has one record.
 
-What is offered for a record is a function of the house's key, the person, the value and the row of the prior alone, so each batch
-is veiled by itself, and all together are what one machine with the same store would publish.
+The candidates of a record are a function of the veil key, the person, the value and the stratum. So each batch is
+veiled by itself, and the batches together equal the release of one machine with the same store.
 
-Guarantee: that of `reticent.engine.table.veil`. The auditor's checks of sets, rows and columns run on Spark, over all published rows.
-Not covered: as there; and persons who stand in other publications of the store: Spark puts nobody into its ledger, and says so. Columns
-    that tell the value are not looked for, and a prior that was made with a seed is not told.
-Cost: one pass for repeated persons, one for the share of truths that are not offered, one for the judge, one when the result is
-    written; Python on the executors. No state.
+Guarantee: as in `reticent.engine.table.veil`. The verifier checks candidate sets, strata and columns of all rows on
+    Spark.
+Not covered: as there; persons in other publications of the store, because Spark adds nobody to its ledger and says so.
+    It does not check for disclosive columns and does not report a prior that was fitted with a seed.
+Cost: one pass for repeated persons, one for the omission rate, one for the verifier, one to write the result; Python on
+    the executors. No state.
 Reference: docs/veil.md.
-Differences from the single machine: rows stand in the order of their published cells; k, units, pseudonyms (`link`) and several
-    records of a person are refused.
+Differences from the single machine: rows are sorted by their published cells; k, households, pseudonyms (`link`) and
+    several records per person are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - the name every user of Spark knows
+from pyspark.sql import functions as F  # noqa: N812 - Spark's customary name
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from reticent import _core
@@ -58,53 +59,53 @@ if TYPE_CHECKING:
 METHOD = "veil"
 _OFFERED, _RECORDS = "__offered", "__records"
 _NOISE_FACTS = ("__fact_low", "__fact_high")
-"""Halves of what the noise of eta is a function of: their sums fit in what Spark counts with."""
+"""Halves of the hash that seeds the noise of the omission rate: their sums fit into Spark's integers."""
 _LOW = np.uint64(0xFFFFFFFF)
 _CHECKS = (
     "every candidate is a value of the domain",
     "candidates are in canonical order",
     "every record names a stratum of the prior",
     "every record is its person's only event",
-    "the set of every first event is possible in its stratum",
+    "every first event is a set that its stratum can give",
 )
 
 
 def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
-    """Veils every row; nothing is evaluated but the counts."""
+    """Veil every row; only the counts are evaluated here."""
     person = _check_policy(policy)
     if store is None:
         raise PolicyError(
-            "The method veil needs a store for its key: without it the same persons would be veiled anew next time.",
-            hint="Give store=: one that this house keeps, and uses for all its releases.",
+            "The method veil needs a store for its key. Without it, the next release would veil the same persons again.",
+            hint="Pass store=, and use the same store for all releases of your institution.",
         )
     if check_persons(rows, person):
         raise DataError(
-            f"Column '{person}': somebody has several records.", hint="Choose one per person in the frame before."
+            f"Column '{person}': a person has several records.", hint="Choose one record per person beforehand."
         )
     for name in policy.sensitive:
         refuse_variants(split_counts(rows.count_combinations([name]), [name])[0], policy)
-    house = VeilParameters.of(policy, "table")
-    rng = replace(Rng.fresh(), veil_secret=store.veil_key(house.pin_digest))
-    whole_ = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
-    lost, size, facts = _count_omissions(whole_, len(house.strata))
-    if (unseen := float(lost.sum() / max(1, size.sum()))) > MAX_OMISSION_RATE:
+    parameters = VeilParameters.of(policy, "table")
+    rng = replace(Rng.fresh(), veil_secret=store.veil_key(parameters.pin_digest))
+    veiled = _map_batches(rows.frame.select(*[quote_column(name) for name in policy.columns]), policy, rng)
+    omitted, size, facts = _count_omissions(veiled, len(parameters.strata))
+    if (omission_rate := float(omitted.sum() / max(1, size.sum()))) > MAX_OMISSION_RATE:
         raise GuaranteeError(
-            f"{unseen:.0%} of the sensitive values are not offered by the prior; nothing was published.",
-            hint="Make the prior again from data like these, or with a coarser domain.",
+            f"{omission_rate:.0%} of the sensitive values would not be among their candidates; nothing was published.",
+            hint="Fit the prior again to similar data, or use a coarser value domain.",
         )
-    shares = noisy_shares(lost, size, facts, rng, OMISSION_EPSILON)
-    told, records = guarantee(house), int(size.sum())
-    published = whole_.drop(_OFFERED, *_NOISE_FACTS)
+    shares = noisy_shares(omitted, size, facts, rng, OMISSION_EPSILON)
+    veil_guarantee, records = guarantee(parameters), int(size.sum())
+    published = veiled.drop(_OFFERED, *_NOISE_FACTS)
     names = [quote_column(name) for name in published.columns]
     return SparkRelease(
-        # The order of the input may follow something a reader knows; that of the published cells tells what they tell.
+        # The input order may follow something the attacker knows; the order of published cells discloses nothing more.
         frame=published.repartition(*names).sortWithinPartitions(*names),
-        guarantee=replace(told, not_covered=(*told.not_covered, NOT_IN_LEDGER)),
+        guarantee=replace(veil_guarantee, not_covered=(*veil_guarantee.not_covered, NOT_IN_LEDGER)),
         counts=RecordCounts(records, records, 0, 0),
         policy_hash=policy.hash,
         metadata={
-            "veil": house.to_metadata()
-            | {"omission_rate": shares, "omission_rate_epsilon": OMISSION_EPSILON, "parameters_digest": house.digest}
+            "veil": parameters.to_metadata()
+            | {"omission_rate": shares, "omission_rate_epsilon": OMISSION_EPSILON, "parameters_digest": parameters.digest}
         },
         shape="veil",
         method=METHOD,
@@ -115,26 +116,28 @@ def _check_policy(policy: Policy) -> str:
     settings = policy.prior
     if policy.person is None:
         raise PolicyError(
-            "The veil on Spark needs to know who is who.", hint="Write person: and the identifier column."
+            "The veil on Spark needs a person column.", hint="Add person: with the identifier column to the policy."
         )
     if policy.privacy.k is not None:
-        raise PolicyError("Spark keeps no k under the veil.", hint="Take k out of the policy.")
+        raise PolicyError("Spark does not support k with the veil.", hint="Remove k from the policy.")
     if settings is not None and (settings.household or settings.link):
-        raise PolicyError("Spark veils persons one by one, without pseudonyms.", hint="Leave unit and link out.")
+        raise PolicyError(
+            "Spark does not support households and pseudonyms with the veil.", hint="Remove unit and link from prior."
+        )
     return policy.person
 
 
 def _count_omissions(
     frame: DataFrame, strata: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Per row of the prior how many truths are not offered, how many records there are, and what their facts come to."""
+    """Return per stratum the number of omitted true values, the number of records, and the sum of the noise facts."""
     sums = (F.sum(F.when(F.col(_OFFERED), 0).otherwise(1)).alias("lost"), F.count(F.lit(1)).alias("size"))
-    counted = frame.groupBy("stratum").agg(*sums, *(F.sum(half).alias(half) for half in _NOISE_FACTS)).toArrow()
-    at, whole = counted.column("stratum").to_numpy(), np.zeros((4, strata), np.int64)
+    counts = frame.groupBy("stratum").agg(*sums, *(F.sum(half).alias(half) for half in _NOISE_FACTS)).toArrow()
+    at, totals = counts.column("stratum").to_numpy(), np.zeros((4, strata), np.int64)
     for place, name in enumerate(("lost", "size", *_NOISE_FACTS)):
-        whole[place, at] = counted.column(name).to_numpy()
-    low, high = whole[2:].astype(np.uint64)
-    return whole[0], whole[1], low + (high << np.uint64(32))
+        totals[place, at] = counts.column(name).to_numpy()
+    low, high = totals[2:].astype(np.uint64)
+    return totals[0], totals[1], low + (high << np.uint64(32))
 
 
 def _map_batches(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
@@ -145,7 +148,7 @@ def _map_batches(frame: DataFrame, policy: Policy, rng: Rng) -> DataFrame:
 
 
 def make_veil(bundle: bytes, rng: Rng, schema: pa.Schema) -> Batches:
-    """What the executors run: records in, veiled records out. The key stays inside: it must not show up in a query plan."""
+    """Return the executors' function that veils batches; the key stays inside, so that no query plan shows it."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -155,18 +158,18 @@ def make_veil(bundle: bytes, rng: Rng, schema: pa.Schema) -> Batches:
 
 
 def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    house, core = _load_parameters(bundle, rng)
-    assert house.policy.person is not None  # noqa: S101 - checked on the driver
-    persons = hash_persons(table.column(house.policy.person), rng, house.policy.person)
-    published, rows = house.levels.publish(table)
-    values = house.domain.encode(table.column(house.sensitive))
-    seen = _core.veil.People(core).add_events(persons, persons, rows, values)
-    data = data_table(house, published, seen, np.arange(table.num_rows))
-    facts = hash_facts(persons, values.astype(np.uint64), seen.offered)
-    more = {_OFFERED: seen.offered, **dict(zip(_NOISE_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
+    parameters, core = _load_parameters(bundle, rng)
+    assert parameters.policy.person is not None  # noqa: S101 - checked on the driver
+    persons = hash_persons(table.column(parameters.policy.person), rng, parameters.policy.person)
+    published, rows = parameters.levels.publish(table)
+    values = parameters.domain.encode(table.column(parameters.sensitive))
+    events = _core.veil.People(core).add_events(persons, persons, rows, values)
+    data = data_table(parameters, published, events, np.arange(table.num_rows))
+    facts = hash_facts(persons, values.astype(np.uint64), events.offered)
+    more = {_OFFERED: events.offered, **dict(zip(_NOISE_FACTS, (facts & _LOW, facts >> np.uint64(32)), strict=True))}
     for name, cells in more.items():
         data = data.append_column(name, pa.array(cells if name == _OFFERED else cells.astype(np.int64)))
-    if schema is None:  # columns without a value have no type of their own
+    if schema is None:  # an empty column has no type
         kinds = {field.name: field.type for field in table.schema}
         return data.cast(
             pa.schema(
@@ -178,15 +181,15 @@ def _veil_batch(bundle: bytes, rng: Rng, table: pa.Table, schema: pa.Schema | No
 
 @functools.lru_cache(maxsize=4)
 def _load_parameters(bundle: bytes, rng: Rng) -> tuple[VeilParameters, Veil]:
-    """The house with its lines, once per process."""
-    house = VeilParameters.of(unpack_policy(bundle), "table")
-    return house, house.veil(rng.veil_key("veil"))
+    """Return the parameter set with its cumulative lines, once per process."""
+    parameters = VeilParameters.of(unpack_policy(bundle), "table")
+    return parameters, parameters.veil(rng.veil_key("veil"))
 
 
 def verify_frame(
     frame: DataFrame, policy: Policy, metadata: Mapping[str, Any], claims: Mapping[str, Any], counts: RecordCounts
 ) -> VerificationResult:
-    """The auditor's checks of a veiled release: of its line here, of its records on Spark."""
+    """Run the verifier on a veiled release: on its parameters here, on its records on Spark."""
     line = PossibleSets(metadata).line
     release = Published("", "veil", kind="table", claims=claims)
     findings = [*line_findings(line, policy, release), *prior_findings(line, metadata, policy)]
@@ -196,20 +199,22 @@ def verify_frame(
         none_of("only columns that the policy releases are published", len(set(frame.columns) - allowed)),
         none_of("row, event, l candidates and all fields are there", len(allowed - set(frame.columns))),
     ]
-    if not all(finding.holds for finding in findings):  # no sets can be told from such a line
+    if not all(finding.holds for finding in findings):  # sets cannot be checked against an invalid line
         return VerificationResult(tuple(findings))
-    names = [f"offences{at}" for at in range(len(_CHECKS))]
+    names = [f"offenses{at}" for at in range(len(_CHECKS))]
     schema = ", ".join(f"{name} long" for name in [*names, _RECORDS])
-    told = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(make_verifier(dict(metadata)), schema)
-    sums = told.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
-    offences = [int(number or 0) for number in sums]
-    findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offences, strict=False)]
-    findings += check_counts(vars(counts), offences[-1], None)
+    counts = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(
+        make_verifier(dict(metadata)), schema
+    )
+    sums = counts.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
+    offenses = [int(number or 0) for number in sums]
+    findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offenses, strict=False)]
+    findings += check_counts(vars(counts), offenses[-1], None)
     return VerificationResult(tuple(findings), (), unchecked_claims(claims, ("veil", "l", "k")))
 
 
 def make_verifier(metadata: dict[str, Any]) -> Batches:
-    """What the executors run of the judge: published records in, counts of offences out."""
+    """Return the verifier's function for the executors: published records in, counts of offenses out."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         possible = PossibleSets(metadata)
@@ -221,17 +226,17 @@ def make_verifier(metadata: dict[str, Any]) -> Batches:
 
 def _count_offenses(possible: PossibleSets, data: pa.Table) -> pa.RecordBatch:
     line = possible.line
-    listed, rows, events = candidate_codes(line, data), whole_numbers(data["stratum"]), whole_numbers(data["event"])
-    strangers = (listed < 0).any(axis=1)
-    nowhere = (rows < 0) | (rows >= len(line.strata))
-    sound = ~(strangers | nowhere)
+    candidates, rows, events = candidate_codes(line, data), whole_numbers(data["stratum"]), whole_numbers(data["event"])
+    unknown = (candidates < 0).any(axis=1)
+    no_stratum = (rows < 0) | (rows >= len(line.strata))
+    valid = ~(unknown | no_stratum)
     numbers = [
-        strangers.sum(),
-        (np.diff(listed, axis=1) < 0).any(axis=1).sum(),
-        nowhere.sum(),
+        unknown.sum(),
+        (np.diff(candidates, axis=1) < 0).any(axis=1).sum(),
+        no_stratum.sum(),
         (events != 0).sum(),
-        possible.count_impossible_sets(listed[sound], rows[sound]) if sound.any() else 0,
+        possible.count_impossible_sets(candidates[valid], rows[valid]) if valid.any() else 0,
         data.num_rows,
     ]
-    names = [*(f"offences{at}" for at in range(len(_CHECKS))), _RECORDS]
+    names = [*(f"offenses{at}" for at in range(len(_CHECKS))), _RECORDS]
     return pa.RecordBatch.from_arrays([pa.array([int(number)], pa.int64()) for number in numbers], names=names)

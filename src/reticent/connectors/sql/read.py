@@ -1,4 +1,4 @@
-"""A query's rows as Arrow batches, always read-only; each driver is loaded for whom it concerns."""
+"""Read the rows of a query as Arrow batches, always read-only; each driver is loaded on first use."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from reticent.errors import ConnectorError, DataError, PolicyError, require_extr
 
 
 class NoRowsError(DataError):
-    """A query has an answer without rows."""
+    """A query returned no rows."""
 
 
 def read_sql(source: str, query: str | None = None) -> pa.Table:
-    """The whole answer as one table; see `read_sql_batches`."""
+    """Return all rows of a query as one table; see `read_sql_batches`."""
     return pa.Table.from_batches(list(read_sql_batches(source, query)))
 
 
 def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int = 65536) -> Generator[pa.RecordBatch]:
-    """The rows of one SELECT, batch by batch; a query in the URL wins over `query`, and PostgreSQL's driver chooses batches by bytes.
+    """Yield the rows of one SELECT in batches; a query in the URL takes precedence over `query`.
 
     Raises:
-        ConnectorError: the database cannot be reached, or refuses the query.
-        NoRowsError: the answer has no rows.
+        ConnectorError: the database cannot be reached, or rejects the query.
+        NoRowsError: the query returns no rows.
     """
     base = parse_url(source)
     statement = base.query or query
     if not statement:
         raise PolicyError(
-            "There is no query.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
+            "No query is given.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
     readers = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb, "mysql": _mysql}
     reader, rows = readers[base.dialect](base, statement, batch_rows), 0
@@ -50,20 +50,20 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
             rows += batch.num_rows
             yield batch
     if not rows:
-        raise NoRowsError("The query gives no rows.", hint="Check it on the database itself.")
+        raise NoRowsError("The query returns no rows.", hint="Run the query directly on the database to check it.")
 
 
 @contextmanager
 def _translate_errors(base: SqlSource, errors: tuple[type[Exception], ...]) -> Iterator[None]:
-    """The driver's own words may quote cells and addresses; its kind of error does not."""
+    """Replace the driver's errors, which may quote cells and addresses, with their type and SQLSTATE."""
     try:
         yield
     except errors as error:
         state = getattr(error, "sqlstate", None)
         code = f" (SQLSTATE {state})" if isinstance(state, str) and state.strip("\0") else ""
         raise ConnectorError(
-            f"{base.name}: the database refused: {type(error).__name__}{code}.",
-            hint="Check the address, the rights and the query; run the query on the database itself to see its message.",
+            f"{base.name}: the database refused the request: {type(error).__name__}{code}.",
+            hint="Check the URL, the permissions and the query; run the query directly on the database to see its message.",
         ) from None
 
 
@@ -79,20 +79,22 @@ def _postgres(base: SqlSource, query: str, _: int) -> Generator[pa.RecordBatch]:
 
 
 def _plain_types(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Types the engines know: what PostgreSQL alone knows (numeric, uuid, ...) arrives as text."""
+    """Return the batch with types that the engines know; PostgreSQL's own types (numeric, uuid, ...) arrive as text."""
     arrays = []
     for column in batch.columns:
         if isinstance(column.type, pa.BaseExtensionType):
             column = column.storage  # noqa: PLW2901
         if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
-            raise DataError("The query gives a column that is no single value.", hint="Cast it to text in the query.")
+            raise DataError(
+                "The query returns a column of nested or binary values.", hint="Cast it to text in the query."
+            )
         arrays.append(column)
     return pa.record_batch(arrays, names=batch.schema.names)
 
 
 def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
     if not base.path.is_file():
-        raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after sqlite:///.")
+        raise ConnectorError(f"{base.name}: no such database.", hint="Check the path after sqlite:///.")
     with (
         _translate_errors(base, (sqlite3.Error, sqlite3.Warning)),
         closing(sqlite3.connect(f"{base.path.absolute().as_uri()}?mode=ro", uri=True)) as link,
@@ -102,10 +104,10 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
 
 
 def _cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
-    """The rows of a cursor whose driver gives cells of Python."""
+    """Yield the rows of a cursor whose driver returns Python values."""
     names = [column[0] for column in cursor.description or ()]
     if not names:
-        raise PolicyError("The query is no SELECT.", hint="Write a query that gives rows.")
+        raise PolicyError("The query is not a SELECT.", hint="Write a query that returns rows.")
     types: list[pa.DataType] | None = None
     while rows := cursor.fetchmany(batch_rows):
         columns = list(zip(*rows, strict=True))
@@ -122,43 +124,45 @@ _READ_ONLY_CONFIG: dict[str, str | bool | int | float | list[str]] = {
 
 
 def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
-    """Opened for reading, without a way to other files, to the network, or to settings that would open one."""
+    """Read from a read-only connection without access to other files, the network or the settings."""
     with require_extra("DuckDB needs a driver", "duckdb"):
         import duckdb
     if not base.path.is_file():
-        raise ConnectorError(f"{base.name}: there is no such database.", hint="Check the path after duckdb:///.")
+        raise ConnectorError(f"{base.name}: no such database.", hint="Check the path after duckdb:///.")
     with (
         _translate_errors(base, (duckdb.Error,)),
         duckdb.connect(base.url, read_only=True, config=_READ_ONLY_CONFIG) as link,
     ):
         statements = link.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise PolicyError("The query is no SELECT.", hint="Write one query that gives rows.")
+            raise PolicyError("The query is not a SELECT.", hint="Write one query that returns rows.")
         reader: pa.RecordBatchReader = link.sql(query).to_arrow_reader(batch_rows)
         for batch in reader:
             yield _plain_types(batch)
 
 
 _SELECT = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
-# `into` in any form: a comment may stand between it and `outfile`.
+# `into` in any form: a comment may separate it from `outfile`.
 _WRITE_CLAUSES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
 
 
 def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
-    """One SELECT in a read-only transaction, its rows streamed by the server.
+    """Run one SELECT in a read-only transaction; the server streams its rows.
 
-    Such a transaction still lets `SELECT ... INTO OUTFILE` write a file on the server; the account's rights (`FILE`) decide that, and the
-    words are refused here as well.
+    Such a transaction still allows `SELECT ... INTO OUTFILE` to write a file on the server if the account has the
+    privilege `FILE`; the statement is refused here as well.
     """
     if not _SELECT.match(query) or _WRITE_CLAUSES.search(query):
-        raise PolicyError("The query is no plain SELECT.", hint="Write one query that gives rows and writes nothing.")
+        raise PolicyError(
+            "The query is not a plain SELECT.", hint="Write one query that returns rows and writes nothing."
+        )
     import sqlalchemy as sa
 
     with require_extra("MySQL needs a driver", "mysql"):
         import pymysql
         from pymysql.cursors import SSCursor
     engine = sa.create_engine(base.url, poolclass=sa.NullPool)
-    # The driver's own cursor: SQLAlchemy's reads rows ahead, which a cursor of the server gives only once.
+    # The driver's own cursor: SQLAlchemy reads rows ahead, which a server-side cursor returns only once.
     with (
         _translate_errors(base, (pymysql.MySQLError, sa.exc.SQLAlchemyError)),
         closing(engine.raw_connection()) as link,
@@ -173,15 +177,15 @@ _READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNC
 
 
 def _authorize_reads(action: int, *_: str | None) -> int:
-    """A read-only connection still lets VACUUM INTO copy the whole database, and ATTACH make new ones."""
+    """Allow reads only: a read-only connection still allows VACUUM INTO and ATTACH to create databases."""
     return sqlite3.SQLITE_OK if action in _READ_ACTIONS else sqlite3.SQLITE_DENY
 
 
 def _data_type(column: Sequence[Any]) -> pa.DataType:
-    """Such drivers type values, not columns: the first batch decides, and text holds what mixes."""
+    """Return a column's type from its first batch, because such drivers type values, not columns; text if types mix."""
     types = {type(cell) for cell in column} - {type(None)}
     if bytes in types:
-        raise DataError("The query gives a column of bytes.", hint="Cast it to text in the query.")
+        raise DataError("The query returns a column of bytes.", hint="Cast it to text in the query.")
     if types == {int}:
         return pa.int64()
     if types and types <= {int, float}:
@@ -198,5 +202,5 @@ def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array
         return pa.array(column, data_type)
     except (pa.ArrowException, OverflowError, TypeError):
         raise DataError(
-            f"The query: column {name!r} changes its type within the answer.", hint="Cast it to text in the query."
+            f"The query: column {name!r} changes its type within the result.", hint="Cast it to text in the query."
         ) from None

@@ -1,4 +1,4 @@
-"""What a database URL says: where, and which query. Its password never shows in a message."""
+"""Parse a database URL into its location and query. Its password never appears in a message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 @dataclass(frozen=True)
 class SqlSource:
-    """A database and a query; `url` is kept out of every repr, since it may hold a password."""
+    """A database and a query; `url` is not in the repr, because it may contain a password."""
 
     dialect: str
     name: str
@@ -32,29 +32,31 @@ class SqlSource:
 
 
 def is_sql(source: object) -> bool:
-    """Whether a source is the URL of a database."""
+    """Return whether a source is the URL of a database."""
     return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_MYSQL, *_FILE_DIALECTS)
 
 
 def parse_url(source: str) -> SqlSource:
-    """Takes a URL apart.
+    """Parse a URL.
 
-    >>> parse("sqlite:///omop.db?table=person").query
+    >>> parse_url("sqlite:///omop.db?table=person").query
     'SELECT * FROM person'
     """
     parts = urlsplit(source)
     settings = dict(parse_qsl(parts.query, keep_blank_values=True))
     query, table = settings.pop("query", None), settings.pop("table", None)
     if query is not None and table is not None:
-        raise PolicyError("The URL has both a query and a table.", hint="Write one of them.")
+        raise PolicyError("The URL has both a query and a table.", hint="Keep one of them.")
     if table is not None:
         if not _NAME.match(table):
-            raise PolicyError("The table of the URL is no plain name.", hint="Write ?table=name or ?table=schema.name.")
+            raise PolicyError(
+                "The table name in the URL has special characters.", hint="Write ?table=name or ?table=schema.name."
+            )
         query = f"SELECT * FROM {table}"  # noqa: S608 - a plain name, checked above
     dialect = parts.scheme.lower()
     if dialect in _FILE_DIALECTS:
         if parts.netloc or len(parts.path) < 2:
-            raise PolicyError(f"A {dialect} URL has three slashes and a file.", hint=f"Write {dialect}:///file.db.")
+            raise PolicyError(f"A {dialect} URL needs three slashes and a file.", hint=f"Write {dialect}:///file.db.")
         file = unquote(parts.path[1:])
         return SqlSource(dialect, file, file, query, table)
     dialect, driver = ("mysql", "mysql+pymysql") if dialect in _MYSQL else ("postgresql", "postgresql")

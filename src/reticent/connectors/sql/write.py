@@ -1,4 +1,4 @@
-"""A release as tables of a database: all of them and its manifest in one transaction, or nothing."""
+"""Write a release as tables of a database: all tables and the manifest in one transaction, or nothing."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def write_release(folder: Path, url: str, *, name: str = "release") -> tuple[str, ...]:
-    """Writes every table of a release folder, or of a stream's file, as `name_table`, and its manifest as `name_manifest`; says which tables."""
+    """Write each table of a release folder or stream file as `name_table`, and its manifest; return the names."""
     if not _NAME.match(name):
-        raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
-    about_release, parts, documents = _read_stream(folder) if folder.is_file() else read(folder)
+        raise PolicyError("--name has special characters.", hint="Use letters, digits and _.")
+    manifest, parts, documents = _read_stream(folder) if folder.is_file() else read(folder)
     codebook = documents.get("codebook", {})
     parts = {part: apply_types(data, codebook.get("columns", ())) for part, data in parts.items()}
     engine = sa.create_engine(_engine_url(url))
-    catalogue = sa.MetaData()
-    tables = {sa.Table(f"{name}_{part}", catalogue, *_columns(data)): data for part, data in parts.items()}
-    about = sa.Table(f"{name}_manifest", catalogue, sa.Column("manifest", sa.Text, nullable=False))
+    catalog = sa.MetaData()
+    tables = {sa.Table(f"{name}_{part}", catalog, *_columns(data)): data for part, data in parts.items()}
+    manifest_table = sa.Table(f"{name}_manifest", catalog, sa.Column("manifest", sa.Text, nullable=False))
     try:
         with engine.begin() as link:
-            taken = set(sa.inspect(link).get_table_names()) & set(catalogue.tables)
-            if taken:
-                raise ConnectorError(f"The table '{min(taken)}' exists.", hint="Give another --name.")
-            catalogue.create_all(link)
+            existing = set(sa.inspect(link).get_table_names()) & set(catalog.tables)
+            if existing:
+                raise ConnectorError(f"The table '{min(existing)}' already exists.", hint="Choose another --name.")
+            catalog.create_all(link)
             for table, data in tables.items():
                 for batch in data.to_batches(max_chunksize=_ROWS):
                     if batch.num_rows:
                         link.execute(sa.insert(table), batch.to_pylist())
-            about_release |= {"metadata": documents}
-            link.execute(sa.insert(about), [{"manifest": json.dumps(about_release, sort_keys=True)}])
+            manifest |= {"metadata": documents}
+            link.execute(sa.insert(manifest_table), [{"manifest": json.dumps(manifest, sort_keys=True)}])
     except sa.exc.SQLAlchemyError as error:
-        # Its message carries the rows it was given.
+        # Its message quotes the rows.
         raise ConnectorError(
-            f"The database refused the release: {type(error).__name__}; nothing was written.",
-            hint="Check the address and the rights.",
+            f"The database rejected the release ({type(error).__name__}); nothing was written.",
+            hint="Check the URL and the permissions.",
         ) from None
     finally:
         engine.dispose()
-    return tuple(catalogue.tables)
+    return tuple(catalog.tables)
 
 
 def _read_stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[str, Any]]:
-    """A stream's file as the tables of a release."""
+    """Read a stream's file as the tables of a release."""
     parts = parts_of(file)
     files = {f"{name}.csv": "" for name in parts.tables}
     documents = {"codebook": dict(parts.codebook)} | ({"veil": dict(parts.veil)} if parts.veil else {})
@@ -68,17 +68,17 @@ def _read_stream(file: Path) -> tuple[dict[str, Any], dict[str, pa.Table], dict[
 def _engine_url(url: str) -> sa.URL:
     if not is_sql(url):
         raise PolicyError(
-            "The address is none of a database that is known here.",
+            "The target is not a supported database.",
             hint="Write to postgresql://... or sqlite:///file.db, to fhir:FOLDER, or to omop:FILE.db.",
         )
     base = parse_url(url)
     if base.dialect not in ("sqlite", "postgresql"):
         raise PolicyError(
-            f"Releases are not written to {base.dialect}.",
-            hint="Write to postgresql:// or sqlite:///, or use the folder.",
+            f"Reticent cannot write releases to {base.dialect}.",
+            hint="Write to postgresql:// or sqlite:///, or use the release folder.",
         )
     if base.dialect == "sqlite":
-        if not base.path.exists():  # a new database belongs to its owner alone, as every file does that is written here
+        if not base.path.exists():  # a new database is readable by its owner only, as every output file
             with system_errors(f"{base.path} cannot be written", "Check the folder and its permissions."):
                 os.close(open_new(base.path))
         return sa.URL.create("sqlite", database=base.url)
@@ -86,15 +86,15 @@ def _engine_url(url: str) -> sa.URL:
 
 
 def _columns(data: pa.Table) -> list[sa.Column[Any]]:
-    def column_type(of: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
-        if pa.types.is_integer(of):
+    def column_type(data_type: pa.DataType) -> type[sa.types.TypeEngine[Any]]:
+        if pa.types.is_integer(data_type):
             return sa.BigInteger
-        if pa.types.is_floating(of):
+        if pa.types.is_floating(data_type):
             return sa.Double
-        if pa.types.is_boolean(of):
+        if pa.types.is_boolean(data_type):
             return sa.Boolean
-        if pa.types.is_date(of):
+        if pa.types.is_date(data_type):
             return sa.Date
-        return sa.DateTime if pa.types.is_timestamp(of) else sa.Text
+        return sa.DateTime if pa.types.is_timestamp(data_type) else sa.Text
 
     return [sa.Column(field.name, column_type(field.type)) for field in data.schema]

@@ -1,4 +1,4 @@
-"""Ends of a stream: files, pipes and ports to read from, files and pipes to write to; and a stream between them."""
+"""Sources and sinks of a stream: files, pipes and ports to read, files and pipes to write; and the stream."""
 
 from reticent.connectors.stream.sink import FileSink, dead_letters_to, open_sink
 from reticent.connectors.stream.source import FileSource

@@ -1,7 +1,7 @@
-"""Files whose bytes are no lines of UTF-8, turned into such: other encodings, archives, Parquet, workbooks, statistics files.
+"""Convert files to lines of UTF-8: other encodings, archives, Parquet, workbooks, statistics files.
 
-A stream knows its place by bytes, so the same file must always become the same lines: text is only decoded, cell by cell nothing is
-guessed. The lines lie in a file without a name, which is gone when the process ends.
+A stream stores its position in bytes, so the same file must always give the same lines: text is only decoded, and no
+cell is guessed. The lines are in an unnamed file, which disappears when the process ends.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from reticent.errors import DataError
 _TEXT = ("csv", "ndjson")
 _BLOCK = 1 << 20
 _CORRUPT_SHARE = 0.02
-"""Share of lines up to which broken bytes are damage."""
+"""Share of lines up to which invalid bytes count as corruption."""
 
 
 def as_lines(name: str, handle: int) -> IO[bytes] | None:
-    """The lines of an open file, from their beginning; None where its own bytes are lines, be some of them broken."""
+    """Return the lines of an open file, None if it already consists of lines, even with invalid bytes."""
     head = read_at(handle, SAMPLE, 0)
     if not head or _is_text(head) or _has_few_broken_lines(head):
         return None
     try:
-        with open_input(name) as there:
-            file_format = sniff(there)
+        with open_input(name) as opened:
+            file_format = sniff(opened)
     except DataError:
         if b"\0" in head:
             raise
-        return None  # some bytes are no text: their lines are set aside, with a reason
+        return None  # lines with invalid bytes become dead letters
     with ExitStack() as stack:
         lines = stack.enter_context(tempfile.TemporaryFile())
         for part in _decode_text(name, file_format) if file_format.name in _TEXT else _rows_as_lines(name):
             lines.write(part)
         lines.seek(0)
-        stack.pop_all()  # handed to whoever reads it
+        stack.pop_all()  # the caller closes the file
     return lines
 
 
@@ -58,15 +58,15 @@ def _is_text(head: bytes) -> bool:
 
 
 def _has_few_broken_lines(head: bytes) -> bool:
-    """Whether nearly all lines are UTF-8, the first among them: the others are damaged, not of another encoding."""
+    """Return whether nearly all lines are UTF-8, including the first: then the others are corrupt."""
     first, *others = head.split(b"\n")
-    broken = sum(not _is_text(line) for line in others[:-1])
-    return b"\0" not in head and _is_text(first) and broken <= max(1, _CORRUPT_SHARE * len(others))
+    invalid = sum(not _is_text(line) for line in others[:-1])
+    return b"\0" not in head and _is_text(first) and invalid <= max(1, _CORRUPT_SHARE * len(others))
 
 
 def _decode_text(name: str, file_format: Format) -> Iterator[bytes]:
-    with open_input(name) as there:
-        guard = CheckedStream(there, file_format)
+    with open_input(name) as opened:
+        guard = CheckedStream(opened, file_format)
         while data := guard.read(_BLOCK):
             yield data
 

@@ -1,4 +1,4 @@
-"""What an operator sees of a running stream."""
+"""Progress of a running stream for the operator."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ class Progress:
         self.records = 0
 
     def batch(self, records: int, seconds: float) -> None:
-        """A batch is safe, `seconds` after its first byte was read."""
+        """Record that a batch is stored, `seconds` after its first byte was read."""
         self.records += records
         self._latencies.append((seconds, records))
 
     def p99(self) -> float:
-        """The latency that 99 in 100 of the last records stayed below, in seconds."""
+        """Return the latency in seconds below which 99 % of the last records stayed."""
         ordered = sorted(self._latencies)
-        wanted = 0.99 * sum(records for _, records in ordered)
+        remaining = 0.99 * sum(records for _, records in ordered)
         for seconds, records in ordered:
-            wanted -= records
-            if wanted <= 0:
+            remaining -= records
+            if remaining <= 0:
                 return seconds
         return 0.0
 
     def tick(self, figures: Callable[[], Mapping[str, float]], *, final: bool = False) -> None:
-        """Prints the line, at most twice a second."""
+        """Print the status line, at most twice a second."""
         now = time.perf_counter()
         if not self._show or (now - self._last < _EVERY and not final):
             return
         self._last, metrics = now, figures()
         rate = self.records / max(now - self._start, 1e-9)
-        shown = f"{self.records:,} records, {rate:,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
+        status = f"{self.records:,} records, {rate:,.0f}/s, p99 {self.p99() * 1e3:.1f} ms"
         if "sau" in metrics:
-            shown += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
-            shown += f", forced open {metrics['forced_open_rate']:.3f}"
+            status += f", {metrics['open_groups']:,.0f} open groups, SAU {metrics['sau']:.3f} (limit {metrics['sau_limit']:.3f})"
+            status += f", forced open {metrics['forced_open_rate']:.3f}"
         elif "persons" in metrics:
-            shown += f", {metrics['persons']:,.0f} persons"
+            status += f", {metrics['persons']:,.0f} persons"
             if "omission_rate" in metrics:
-                shown += f", {metrics['omission_rate']:.1%} of the values not offered"
+                status += f", {metrics['eta']:.1%} omission rate"
             if metrics.get("alarm"):
-                shown += ": the prior no longer fits"
+                status += ": the prior no longer fits"
         else:
-            shown += f", {metrics.get('withheld', 0):,.0f} held"
-        sys.stderr.write("\r\x1b[2K" + shown + ("\n" if final else ""))
+            status += f", {metrics.get('withheld', 0):,.0f} held"
+        sys.stderr.write("\r\x1b[2K" + status + ("\n" if final else ""))
         sys.stderr.flush()

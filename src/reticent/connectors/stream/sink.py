@@ -1,4 +1,4 @@
-"""Where released bytes go: a file that ends up with exactly the outbox's bytes, or standard output; and dead letters, for the custodian's eyes."""
+"""Write released bytes to a file or to standard output, exactly as in the outbox; write dead letters."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from reticent.verify.published import CODEBOOK_SUFFIX
 
 
 def open_sink(name: str) -> FileSink | StandardOutput:
-    """A sink by its name on the command line."""
+    """Open a sink by its name on the command line."""
     return StandardOutput() if name == "-" else FileSink(Path(name))
 
 
 class FileSink:
-    """A file; after a crash it is cut back to what was confirmed, and the rest is sent again."""
+    """A file; after a crash it is truncated to the confirmed bytes, and the rest is sent again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,23 +31,23 @@ class FileSink:
             self._fd = open_private(path, os.O_RDWR | os.O_CREAT)
 
     def describe(self, codebook: bytes) -> None:
-        """Writes the codebook beside the file, wholly or not at all."""
+        """Write the codebook next to the file, completely or not at all."""
         place = self._path.with_name(self._path.name + CODEBOOK_SUFFIX)
         if place.is_file():
-            known = place.read_bytes()
-            if known == codebook:
+            existing = place.read_bytes()
+            if existing == codebook:
                 return
-            if not known.startswith(b'{"type":"codebook"'):
+            if not existing.startswith(b'{"type":"codebook"'):
                 raise foreign_file_error(place)
         write_text(place, codebook.decode())
 
     def resume(self, sent: int, waiting: int) -> None:
-        """Cuts off what was written and never confirmed; it is stored, so more than that is not ours to cut."""
+        """Truncate unconfirmed bytes, which the store still has; refuse a file that has more than those."""
         size = os.fstat(self._fd).st_size
         if size < sent:
             raise StateError(
-                f"{self._path} holds {size:,} bytes, the store says {sent:,} were sent.",
-                hint="Put the file back. A new store with the same input would publish the same people anew.",
+                f"{self._path} has {size:,} bytes, but the store has sent {sent:,}.",
+                hint="Restore the file. A new store with the same input would publish the same people again.",
             )
         if size > sent + waiting or (sent == 0 and not self._is_ours()):
             raise foreign_file_error(self._path)
@@ -55,45 +55,45 @@ class FileSink:
         os.lseek(self._fd, sent, os.SEEK_SET)
 
     def _is_ours(self) -> bool:
-        """Whether the bytes that were never confirmed are lines of a stream, so that they may be cut off."""
+        """Return whether unconfirmed bytes are lines of a stream, so that they may be truncated."""
         return read_at(self._fd, 8, 0) in (b'{"type":', b"")
 
     def write(self, payload: bytes) -> None:
-        """Writes and waits until the disk has it."""
+        """Write the bytes and wait until they are on disk."""
         with _translate_errors(str(self._path)):
             _write_all(self._fd, payload)
             sync_data(self._fd)
 
     def close(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         os.close(self._fd)
 
 
 def foreign_file_error(path: Path) -> ConnectorError:
-    """The file holds something else: another stream's lines, perhaps."""
+    """Return the error for a file that contains something else, such as the lines of another stream."""
     return ConnectorError(
-        f"{path} is there already and holds what this store did not release.",
-        hint="Go on with the store the file was begun with; if it was lost, `reticent store restore --published` goes on from a backup. "
-        "Another stream needs another file.",
+        f"{path} already exists with content that this store did not release.",
+        hint="Use the store with which the file was started. If it is lost, continue from a backup with `reticent store restore --published`. "
+        "Write another stream to another file.",
     )
 
 
 class StandardOutput:
-    """Standard output; after a crash the last batch may come twice, byte for byte the same."""
+    """Standard output; after a crash the last batch may be written twice, byte for byte the same."""
 
     def describe(self, codebook: bytes) -> None:
-        """Nothing stands beside a pipe."""
+        """Do nothing: a pipe has no codebook file."""
 
     def resume(self, sent: int, waiting: int) -> None:
-        """A pipe cannot be cut back."""
+        """Do nothing: a pipe cannot be truncated."""
 
     def write(self, payload: bytes) -> None:
-        """Writes all of it."""
+        """Write all bytes."""
         with _translate_errors("standard output"):
             _write_all(sys.stdout.fileno(), payload)
 
     def close(self) -> None:
-        """Standard output stays open."""
+        """Do nothing: standard output stays open."""
 
 
 def _write_all(fd: int, payload: bytes) -> None:
@@ -103,14 +103,14 @@ def _write_all(fd: int, payload: bytes) -> None:
 
 
 def _translate_errors(name: str) -> AbstractContextManager[None]:
-    hint = "Start again when it can; what was released is in the store and will be sent."
+    hint = "Fix the output and start again; released records are in the store and will be sent."
     return system_errors(f"{name} cannot be written", hint)
 
 
 @contextmanager
 def dead_letters_to(path: Path, known: Iterable[DeadLetter]) -> Iterator[Callable[[int, str, bytes], None]]:
-    """Writes a file anew, those that are known first, so that it holds every dead letter once; takes more while open."""
-    with system_errors(f"{path} cannot be written", "Check the path."):
+    """Write a new file with the known dead letters first, each once; give a function that adds more."""
+    with system_errors(f"{path} cannot be written", "Check the path and the permissions."):
         file = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
     def add(seq: int, reason: str, line: bytes) -> None:

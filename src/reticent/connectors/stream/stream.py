@@ -1,4 +1,4 @@
-"""`reticent.Stream`: a stream between ends that may be named, as the command line names them."""
+"""`reticent.Stream`: a stream whose source and sink can be given by name, as on the command line."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORMATS: blocks.Formats = {**blocks.FORMATS, "hl7": Hl7Lines}
 
 
 def open_source(name: str, *, wake: int | None = None) -> FileSource | MllpSource:
-    """A source by its name: a path, "-" for standard input, or mllp://host:port; a byte on `wake` ends its waiting."""
+    """Open a source by name: a path, "-" for standard input, or mllp://host:port; a byte on `wake` ends its waiting."""
     return MllpSource(name, wake=wake) if name.startswith("mllp://") else FileSource(name, wake=wake)
 
 
 class Stream(stream.Stream):
-    """A stream on a store: `run` from a source to a sink, or `push` batches and take the lines.
+    """A stream with a store: `run` from a source to a sink, or `push` batches and get the lines.
 
-    Closed or killed and opened again, it goes on where it was.
+    After it was closed or killed, it continues where it stopped.
 
     Example:
         >>> with Stream("policy.yaml", store="private.db") as feed:  # doctest: +SKIP
@@ -44,7 +44,7 @@ class Stream(stream.Stream):
         final: bool = False,
         progress: Progress | None = None,
     ) -> stream.Summary:
-        """Reads the source to its end, or until `stop`; both ends by name or open already."""
+        """Read the source to its end, or until `stop`; source and sink are names or open objects."""
         with ExitStack() as stack:
             end = stack.enter_context(closing(open_sink(sink))) if isinstance(sink, str) else sink
             start = stack.enter_context(closing(open_source(source))) if isinstance(source, str) else source
@@ -52,14 +52,14 @@ class Stream(stream.Stream):
 
 
 def check_ends(policy: Policy, source: str, target: str, file_format: str | None = None) -> None:
-    """Before a stream is begun: builds the engine, opens the source and looks at its beginning, and makes nothing; refuses what the stream itself would."""
+    """Check a stream before it starts: build the engine and read the start of the source, without writing anything."""
     if target != "-" and (path := Path(target)).is_file() and path.stat().st_size:
         raise foreign_file_error(path)
     reader = StreamPublication(policy).reader
     if source.startswith("mllp://"):
         FORMATS["hl7"](reader)
         check_port(source)
-    elif source != "-" and not Path(source).is_fifo():  # who opens and closes a pipe takes its writer down
+    elif source != "-" and not Path(source).is_fifo():  # opening and closing a pipe would end its writer
         with closing(FileSource(source)) as file:
             if file.regular:
                 head = file.read() or b""

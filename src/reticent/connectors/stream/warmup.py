@@ -1,4 +1,4 @@
-"""A stream without a past: its first records wait once in their file, and are counted under a stated epsilon before any is released."""
+"""Fit the prior of a new stream to its first records, under a stated epsilon, before any record is released."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from reticent.store import Store
 def warm_up(
     policy: Policy, source: str, store: str, file_format: str | None = None, *, seed: int | None = None
 ) -> list[Path]:
-    """Makes the prior that the policy waits for, unless it is there; says which files were written."""
+    """Fit the prior that the policy asks for, unless it exists; return the files written."""
     settings = policy.prior
     if settings is None or settings.warmup is None or settings.file is None or policy.path(settings.file).exists():
         return []
     if Store.exists(store):
         raise StateError(
-            f"The store is there, but {settings.file} is not: the stream was begun under a prior that is gone.",
-            hint="Put the file back. Counted anew it would be another prior, which the store refuses.",
+            f"The store exists, but {settings.file} does not: the prior of this stream is missing.",
+            hint="Restore the file. A newly fitted prior would differ, and the store would refuse it.",
         )
     if "://" in source or source == "-" or not Path(source).is_file():
         raise PolicyError(
-            "prior.warmup: only a file can wait, since its first records are read twice.",
-            hint="Write the first records to a file, make the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
-            "and take warmup out of the policy.",
+            "prior.warmup: the source must be a file, because its first records are read twice.",
+            hint="Write the first records to a file, fit the prior with `reticent prior FILE -p POLICY -o prior.csv --released`, "
+            "and remove warmup from the policy.",
         )
     from reticent.engine.veil.prior.fit_on_release import fit_warmup, missing_kernel_path
     from reticent.engine.veil.prior.fitted_prior import write_fit
@@ -45,8 +45,8 @@ def warm_up(
     )
     if kernel is not None and fitted.kernel is None:
         raise DataError(
-            "Of the records that waited too few are further ones of somebody to make a kernel; nothing was released.",
-            hint="Write a larger warmup, or take prior.kernel out: later values that differ are then not offered.",
+            "The warmup has too few later records of the same persons to fit a transition kernel; nothing was released.",
+            hint="Set a larger warmup, or remove prior.kernel: changed values are then not among the candidates.",
         )
     return write_fit(fitted, policy.path(settings.file), kernel, seeded=seed is not None)
 
@@ -59,8 +59,8 @@ def _first_records(policy: Policy, source: str, file_format: str | None, number:
         if size >= number:
             return pa.concat_tables(parts).slice(0, number)
     raise DataError(
-        f"{size:,} of the {number:,} records that are to wait for the prior are there; nothing was released.",
-        hint="Start again when more have come, or write a smaller warmup.",
+        f"The source has {size:,} of the {number:,} records that prior.warmup needs; nothing was released.",
+        hint="Start again with more records, or set a smaller warmup.",
     )
 
 

@@ -1,10 +1,10 @@
-"""Two versions side by side: the same measurements under two Pythons, in turn, as ratios of processor time.
+"""Compare two versions: the same measurements under two Pythons, in turn, as ratios of processor time.
 
-    RETICENT_BESIDE=OTHER/.venv/bin/python python -m bench beside
-    python -m bench.beside OTHER/.venv/bin/python tables "adult, local"
+    RETICENT_COMPARE=OTHER/.venv/bin/python python -m bench compare
+    python -m bench.compare OTHER/.venv/bin/python tables "adult, local"
 
-The other Python has the other version installed. Both run the files of `bench/compared`, on data that this one has drawn.
-Each measurement runs once in either, then again, so that a slow minute hits both; the shortest of all rounds counts.
+The other Python has the other version installed. Both run the files of `bench/compare_cases` on data that this version
+generated. Each measurement alternates between the versions, so that a slow minute affects both; the shortest round counts.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from typing import Any
 KINDS = ("tables", "evolving", "series", "streams")
 ROUNDS, QUICK_ROUNDS = 5, 2
 LONG = 5.0
-"""Seconds of a run from which on two of them have to do."""
+"""Seconds of a run above which two runs are enough."""
 HERE = Path(__file__).resolve().parents[1]
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """All kinds beside the version whose Python the environment names."""
-    other = os.environ.get("RETICENT_BESIDE")
+    """Compare all kinds with the version whose Python is in RETICENT_COMPARE."""
+    other = os.environ.get("RETICENT_COMPARE")
     if not other:
-        raise SystemExit("beside: name the Python of the other version in RETICENT_BESIDE.")
+        raise SystemExit("compare: set RETICENT_COMPARE to the Python of the other version.")
     return {kind: compare(other, kind, quick=quick) for kind in KINDS}
 
 
 def compare(other: str, kind: str, *, only: str = "", quick: bool = False) -> dict[str, Any]:
-    """The measurements of one kind, those with `only` in their name."""
-    module, figures = importlib.import_module(f"bench.compared.{kind}"), {}
+    """Compare the measurements of one kind whose name contains `only`."""
+    module, figures = importlib.import_module(f"bench.compare_cases.{kind}"), {}
     with tempfile.TemporaryDirectory() as place:
         module.prepare(Path(place), quick=quick)
         old, new = (
@@ -54,15 +54,15 @@ def compare(other: str, kind: str, *, only: str = "", quick: bool = False) -> di
 
 
 class Version:
-    """One version in a process of its own, which measures when asked."""
+    """One version in a separate process, which measures on request."""
 
     def __init__(self, python: str, kind: str, scratch: Path) -> None:
         scratch.mkdir()
-        words = [python, "-m", "bench.beside", "--measure", kind, str(scratch)]
+        words = [python, "-m", "bench.compare", "--measure", kind, str(scratch)]
         self._process = subprocess.Popen(words, cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def taken(self, name: str) -> dict[str, Any]:
-        """One run of a measurement."""
+        """Run a measurement once."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{name}\n")
@@ -71,24 +71,24 @@ class Version:
         return taken
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.communicate()
 
 
 def measure(kind: str, scratch: Path) -> None:
-    """The side that measures: a name on each line in, what it took on a line out."""
-    measures, name, work = importlib.import_module(f"bench.compared.{kind}").MEASURES, "", None
+    """Measure for another process: read a name per line, write the result as a line."""
+    measures, name, work = importlib.import_module(f"bench.compare_cases.{kind}").MEASURES, "", None
     for line in sys.stdin:
         if line.strip() != name or work is None:
             name = line.strip()
             work = measures[name](scratch.parent, scratch)
-            work()  # what is loaded once is no part of it
+            work()  # warm up: loading is not measured
         taken = work()
         print(json.dumps({"seconds": taken.seconds, "figures": taken.figures}), flush=True)
 
 
 def summed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> dict[str, Any]:
-    """Shortest times of both, their ratio part by part, what rounds of one version differ by, and figures that are no times."""
+    """Return the shortest times of both, their ratio per part, the spread between rounds, and figures that are not times."""
     figures: dict[str, Any] = {}
     for part in [*new[0]["seconds"], *(["all"] if len(new[0]["seconds"]) > 1 else [])]:
         times = [
@@ -104,7 +104,7 @@ def summed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> dict[str, An
 
 
 def in_words(figures: dict[str, Any]) -> str:
-    """One line for one measurement."""
+    """Return one line for one measurement."""
     parts = [f"{name} {part['old'] * 1000:.1f} -> {part['new'] * 1000:.1f} ms (x{part['ratio']:.2f}, noise {part['noise']:.2f})"
              for name, part in figures.items() if name != "figures"]  # fmt: skip
     same = "" if "figures" not in figures else f"; {figures['figures']['old']} -> {figures['figures']['new']}"
@@ -112,7 +112,7 @@ def in_words(figures: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measures for another process, or compares some kinds with the version of another Python."""
+    """Measure for another process, or compare kinds with the version of another Python."""
     if sys.argv[1] == "--measure":
         measure(sys.argv[2], Path(sys.argv[3]))
         return

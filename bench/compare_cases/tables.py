@@ -1,4 +1,4 @@
-"""One table, once, one record per person: engine, gate and writing apart, and the whole command."""
+"""One table, once, one record per person: engine, gate and writing separately, and the whole command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken
+from bench.compare_cases.measure import Taken
 from bench.table_data import ADULT, adult_policy
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
@@ -39,7 +39,7 @@ HOSPITAL: dict[str, Any] = {
 
 
 def prepare(folder: Path, *, quick: bool) -> None:
-    """The synthetic hospital, which one version draws for both; Adult is read where it lies."""
+    """Write the synthetic hospital, which one version generates for both; Adult is read from its folder."""
     from reticent.datasets import hospital
 
     rows = 2_000 if quick else 20_000
@@ -57,13 +57,13 @@ def table_of(data: str, folder: Path) -> pa.Table:
 
 
 def policy_of(data: str, method: str) -> Policy:
-    """K = 5 and l = 3 with two in a hundred suppressed at most; Anatomy keeps l alone."""
+    """Return a policy with k = 5, l = 3 and at most 2 % suppressed; Anatomy has l only."""
     privacy = {"l": 3, "suppression": 0.02} if method == "anatomy" else {"k": 5, "l": 3, "suppression": 0.02}
     if data == "adult":
         rules = adult_policy(privacy).to_dict()
     else:
         rules = {"version": 1, "person": "patient_id", "columns": HOSPITAL, "privacy": privacy}
-    # Versions differ in the recoding that nothing said stands for.
+    # Versions differ in their default recoding.
     recoding = {"supervision": {"recoding": "optimal"}} if method == "supervised" else {}
     return Policy.from_dict({**rules, "table": {"method": method, **recoding}})
 
@@ -76,7 +76,7 @@ class Released:
         self.table, self.policy = table_of(name, data), policy_of(name, method)
 
     def __call__(self) -> Taken:
-        """One release."""
+        """Make one release."""
         taken = Taken()
         engine = publisher(self.policy, "table", self.method, rng=Rng.from_seed(1))
 
@@ -94,7 +94,7 @@ class Released:
 
 
 def gate(release: Any, policy: Policy, engine: Any) -> Any:
-    """What stands between an engine and its folder: the judge alone in an earlier version."""
+    """Run the checks between an engine and its folder: only the verifier in an earlier version."""
     try:
         from reticent.publication.gate import pass_gate
     except ImportError:
@@ -106,7 +106,7 @@ def gate(release: Any, policy: Policy, engine: Any) -> Any:
 
 
 class Command:
-    """`reticent anonymize`, CSV in and verified CSV out."""
+    """Run `reticent anonymize`: CSV in, verified CSV out."""
 
     def __init__(self, data: Path, scratch: Path, name: str, method: str) -> None:
         self.out, policy = scratch / "command", scratch / "policy.json"
@@ -125,7 +125,7 @@ class Command:
         ]
 
     def __call__(self) -> Taken:
-        """One command."""
+        """Run the command once."""
         taken = Taken()
         shutil.rmtree(self.out, ignore_errors=True)
         taken.command("command", self.words)
@@ -138,5 +138,5 @@ MEASURES = {
     for data in DATA
     for method in METHODS
     for what, kind in (("", Released), (", command", Command))
-    if (method, kind) != ("supervised", Command)  # its search is nearly all of it, and long
+    if (method, kind) != ("supervised", Command)  # its search is long and takes nearly all the time
 }

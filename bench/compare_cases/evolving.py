@@ -1,4 +1,4 @@
-"""Evolving tables: a tenth out and a tenth in, and the table as it is then, in memory and on a store."""
+"""Evolving tables: delete a tenth, insert a tenth and publish, in memory and with a store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken, worded
+from bench.compare_cases.measure import Taken, worded
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 
@@ -26,7 +26,7 @@ METHODS = tuple(SIZES)
 
 
 def prepare(folder: Path, *, quick: bool) -> None:
-    """The synthetic census, which one version draws for both."""
+    """Write the synthetic census, which one version generates for both."""
     from reticent.datasets import census
 
     share = 10 if quick else 1
@@ -35,7 +35,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
 
 
 def policy_of(method: str) -> Policy:
-    """Occupation is sensitive, all else identifies."""
+    """Return a policy: occupation is sensitive, all other columns are quasi-identifiers."""
     quasi = ("gender", "age", "quarter_of_birth", "marital_status", "race", "birthplace", "education")
     columns: dict[str, Any] = {"person_id": "identifier", **dict.fromkeys(quasi, "quasi"), "occupation": "sensitive"}
     columns["age"] = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
@@ -44,7 +44,7 @@ def policy_of(method: str) -> Policy:
 
 
 class Changed:
-    """One table through its changes, in memory."""
+    """One table with its changes, in memory."""
 
     def __init__(self, data: Path, scratch: Path, method: str) -> None:
         del scratch
@@ -58,7 +58,7 @@ class Changed:
 
 
 class Kept(Changed):
-    """The same on a store, with the judge; what a publication costs to write is part of it."""
+    """The same with a store and the verifier; writing a publication is included."""
 
     def __init__(self, data: Path, scratch: Path, method: str) -> None:
         super().__init__(data, scratch, method)
@@ -78,7 +78,7 @@ class Kept(Changed):
 
 
 def changed(table: pa.Table, engine: Any, publish: Callable[[], Any]) -> Taken:
-    """The changes of both."""
+    """Run the changes, shared by both cases."""
     taken, size = Taken(), table.num_rows * 10 // 11
     gone = pa.array(np.random.default_rng(2).permutation(size)[: size // 10])
     ids = table.column("person_id").take(gone)

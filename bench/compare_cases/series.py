@@ -1,4 +1,4 @@
-"""Series: the second release of a census in which a tenth left, a quarter came and a quarter changed, alone and on a store."""
+"""Series: the second release of a census (10 % left, 25 % new, 25 % changed), by the engine and with a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken, worded
+from bench.compare_cases.measure import Taken, worded
 from reticent.engine import publisher
 from reticent.engine.rng import Rng
 
@@ -23,7 +23,7 @@ ROWS = 20_000
 
 
 def prepare(folder: Path, *, quick: bool) -> None:
-    """Two snapshots, which one version draws for both."""
+    """Write two snapshots, which one version generates for both."""
     from bench.series import setting
     from reticent.reproduce.census_series import SIZES, census, snapshots
 
@@ -36,7 +36,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
 
 
 def policy_of(method: str) -> Policy:
-    """M = 4; where values change, within a diameter of ten."""
+    """Return a policy with m = 4 and an update diameter of ten where values change."""
     updates = {"updates": {"diameter": 10}} if method.startswith("m-distinct") else {}
     columns: dict[str, Any] = {
         "person": "identifier",
@@ -50,14 +50,14 @@ def policy_of(method: str) -> Policy:
 
 
 class Alone:
-    """Both releases by the engine."""
+    """Both releases by the engine alone."""
 
     def __init__(self, data: Path, scratch: Path, method: str) -> None:
         self.method, self.policy, self.folder = method, policy_of(method), scratch / "series"
         self.tables = [pq.read_table(data / f"{place}.parquet") for place in (0, 1)]
 
     def __call__(self) -> Taken:
-        """First and second."""
+        """Run the first and the second release."""
         taken, engine = Taken(), publisher(self.policy, "series", self.method, rng=Rng.from_seed(1))
         for name, table in zip(("first", "second"), self.tables, strict=True):
             engine.push(table)
@@ -67,10 +67,10 @@ class Alone:
 
 
 class Kept(Alone):
-    """Both on a store, with the judge and the folders."""
+    """Both releases with a store, the verifier and the folders."""
 
     def __call__(self) -> Taken:
-        """First and second."""
+        """Run the first and the second release."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         taken = Taken()
@@ -80,7 +80,7 @@ class Kept(Alone):
 
 
 def republish(table: pa.Table, policy: Policy, store: Path, folder: Path) -> None:
-    """The next release of the series that a store keeps."""
+    """Publish the next release of the series in a store."""
     try:
         from reticent.stateful import Series
     except ImportError:
@@ -92,7 +92,7 @@ def republish(table: pa.Table, policy: Policy, store: Path, folder: Path) -> Non
 
 
 class Core:
-    """The groups of the second release alone; l-diversity, which no series offers, has nothing else."""
+    """The groups of the second release alone; l-diversity, which no series offers, has only this."""
 
     def __init__(self, data: Path, scratch: Path, method: str) -> None:
         from bench.series import setting
@@ -102,7 +102,7 @@ class Core:
         self.method, self.snapshots = method, list(snapshots(setting(ROWS), census(ROWS * 3 // 2, 1)))
 
     def __call__(self) -> Taken:
-        """First and second."""
+        """Run the first and the second release."""
         from reticent.reproduce.census_series import Series, diameter
 
         taken, series = Taken(), Series(self.method, 4, diameter(10))

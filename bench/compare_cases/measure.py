@@ -1,4 +1,4 @@
-"""What the files of this folder share."""
+"""Helpers for the files of this folder."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Taken:
         self.figures: dict[str, float] = {}
 
     def part(self, name: str, work: Callable[[], Any]) -> Any:
-        """Runs a part, all its threads counted."""
+        """Run a part and count the time of all its threads."""
         start = time.process_time()
         outcome = work()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - start
         return outcome
 
     def command(self, name: str, words: list[str]) -> None:
-        """Runs a command, its start included; compiled once, as an installed one is."""
+        """Run a command, including its start; bytecode is compiled beforehand, as in an installation."""
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(words, check=True, capture_output=True, env=env)
@@ -39,7 +39,7 @@ class Taken:
 
 
 def worded(rules: dict[str, Any], section: str, former: str) -> Policy:
-    """A policy; an earlier version called the method of a section otherwise."""
+    """Return a policy; an earlier version used another name for the method of a section."""
     try:
         return Policy.from_dict(rules)
     except ReticentError:

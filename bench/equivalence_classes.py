@@ -1,7 +1,7 @@
-"""Crowds: the veil with k beside `local` with k and l: the judge, linkage, an informed reader, counts; one record per person.
+"""Equivalence classes: the veil with k compared with `local` with k and l, one record per person.
 
-The prior comes from the first third, the reader's model from the second, the last third is published, with nothing that says
-which record is whose.
+Measured are the verifier's result, linkage, an informed attacker and counts. The prior comes from the first third, the
+attacker's model from the second. The last third is published without a hint whose record is whose.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bench.readers import World, _adult, _hospital
+from bench.attackers import World, _adult, _hospital
 from bench.reading.queries import queries
 from reticent.audit.attack.evidence import Evidence
 from reticent.audit.attack.informed_attacker import figures_of, update_beliefs
@@ -37,12 +37,12 @@ QUESTIONS = 100
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """Figures by data and method."""
+    """Return the figures by data and method."""
     size = 3_000 if quick else 18_000
     with tempfile.TemporaryDirectory() as place:
         hospital = _hospital(size, Path(place), exact=True)
         hospital.table = _letters(hospital.table.drop_columns(["ward"]), hospital.sensitive)
-        del hospital.columns["ward"]  # it gives the diagnosis away
+        del hospital.columns["ward"]  # it discloses the diagnosis
         worlds = {"hospital": hospital}
         folder = adult.data_folder("adult.data")
         if folder is not None:
@@ -51,7 +51,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
 
 
 def _letters(table: pa.Table, name: str) -> pa.Table:
-    """The first letter of every code: what can be counted at this size."""
+    """Return the table with the first letter of every code: finer counts are too small at this size."""
     cells = pa.array([str(value)[:1] for value in table[name].to_pylist()])
     return table.set_column(table.column_names.index(name), name, cells)
 
@@ -84,19 +84,19 @@ def _method(world: World, place: Path, method: str, privacy: dict[str, Any]) -> 
     start = time.perf_counter()
     release = tables.publish(last, policy, method=method, seed=5).release
     seconds = time.perf_counter() - start
-    verdict = verify(release, policy, original=Input(last))
+    result = verify(release, policy, original=Input(last))
     return {
         "seconds": round(seconds, 1),
-        "holds": verdict.holds,
+        "holds": result.holds,
         "suppressed": release.records.suppressed,
         "linkage": _linkage(release, policy, last),
-        "attacker": _reader(world, release, policy, last, second),
+        "attacker": _attacker(world, release, policy, last, second),
         "counts": _counts(world, release, last, place),
     }
 
 
 def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, float]:
-    """The surest and the mean guess at which record is a person's, and how many stand alone."""
+    """Return the highest and the mean probability of linking a record to its person, and the number of unique records."""
     evidence = Evidence((read_release(release, ""),), policy, text_table(original), rng=np.random.default_rng(2))
     outcome = linkage(evidence)
     assert outcome is not None
@@ -107,7 +107,7 @@ def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, 
     }
 
 
-def _reader(world: World, release: Release, policy: Policy, last: pa.Table, second: pa.Table) -> dict[str, Any]:
+def _attacker(world: World, release: Release, policy: Policy, last: pa.Table, second: pa.Table) -> dict[str, Any]:
     seen = observations_of(read_release(release, ""), policy)
     names = [*world.columns, world.sensitive]
     both = pa.concat_tables([text_table(last.select(names)), text_table(second.select(names))])
@@ -122,7 +122,7 @@ def _reader(world: World, release: Release, policy: Policy, last: pa.Table, seco
 
 
 def _counts(world: World, release: Release, original: pa.Table, place: Path) -> dict[str, float]:
-    """The median relative error of random counts, and the share of the intervals that hold the truth."""
+    """Return the median relative error of random counts, and the share of intervals that contain the true count."""
     folder = place / f"release {len(list(place.iterdir()))}"
     release.to_dir(folder)
     received = receive(folder)
@@ -130,7 +130,7 @@ def _counts(world: World, release: Release, original: pa.Table, place: Path) -> 
     errors, hits = [], []
     for query in queries(original, tuple(world.columns), world.sensitive, QUESTIONS, np.random.default_rng(4)):
         if not set(query.values) <= values:
-            continue  # a rare code stands under its parent
+            continue  # a rare code is counted under its parent
         answer = received.count(query.values, where=query.where)
         errors.append(abs(answer.estimate - query.count) / query.count)
         hits.append(answer.low <= query.count <= answer.high)

@@ -1,8 +1,8 @@
-"""How many source files a record passes: those in which a function is called more often the more data come.
+"""Count the source files that a record passes: files whose functions are called more often with more data.
 
-A walk is done twice, the second time with several times the data in blocks or pushes of the same size; files whose calls do not
-grow have to do with the set-up and not with the record. A table and a publication are one block, so that their walks have no
-such difference: there all files count in which a function is called at all, set-up included.
+A call path runs twice, the second time with several times the data in blocks or pushes of the same size. Files whose calls
+do not grow belong to the set-up. A table and a publication are one block, so their paths have no such difference: there,
+all files with a called function count, including the set-up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BLOCK, FURTHER = 100_000, 4
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Files of the four walks."""
+    """Return the files of the four call paths."""
     size = BLOCK // (10 if quick else 1)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -60,7 +60,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def _calls(work: Callable[[], object]) -> Counter[str]:
-    """How often each function of ours is called, in all threads."""
+    """Count the calls of each function of the package, in all threads."""
     seen: Counter[str] = Counter()
 
     def look(frame: Any, event: str, _: object) -> None:

@@ -1,7 +1,7 @@
-"""Readers: how often an informed one is right, by method, on disjoint thirds; and what a recipient's counts are worth.
+"""Attackers: how often an informed attacker is right, by method, on disjoint thirds; and the error of a recipient's counts.
 
-The prior comes from the first third, her model from the second, the third is published. Every record carries a ticket, so that
-she knows which one is whose: the worst case, which coarser fields do not soften here.
+The prior comes from the first third, the attacker's model from the second; the last third is published. Every record has a
+ticket, so that the attacker knows whose record it is: the worst case, which generalization does not weaken here.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from reticent.verify.published import read_release, text_table
 TICKET = "ticket"
 _AGE = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
 _STAY = {"role": "quasi", "hierarchy": {"intervals": [[1, 3, 7, 14, 28], [7, 28]]}}
-_FEW = 0.01  # of the records: rarer values, and labels of less than five times that, are not asked for
-_EPSILONS = (1.0, 0.2)  # of noisy totals
-_FLOOD = 0.085  # of the records get the value of the outbreak
+_FEW = 0.01  # share of records; rarer values, and labels below five times that, are not counted
+_EPSILONS = (1.0, 0.2)  # of the noisy counts
+_FLOOD = 0.085  # share of records with the value of the outbreak
 
 
 @dataclass
 class World:
-    """A table cut in thirds, its columns, and where to keep files."""
+    """A table cut in thirds, its columns, and a folder for files."""
 
     table: pa.Table
     columns: dict[str, Any]
@@ -59,34 +59,34 @@ class World:
 
     @cached_property
     def thirds(self) -> list[pa.Table]:
-        """Three disjoint samples."""
+        """Return three disjoint samples."""
         order = np.random.default_rng(7).permutation(self.table.num_rows)
         return [self.table.take(pa.array(part)) for part in np.array_split(order, 3)]
 
     @cached_property
     def released(self) -> pa.Table:
-        """The last third, a ticket on every record."""
+        """Return the last third, with a ticket on every record."""
         return _ticketed(self.thirds[2])
 
     @cached_property
     def counted(self) -> pa.Table:
-        """The last two thirds, for counting: the recipient has no reader to keep apart."""
+        """Return the last two thirds, for counts, which need no sample for the attacker."""
         return _ticketed(pa.concat_tables(self.thirds[1:]))
 
     def policy(self, **sections: Any) -> Policy:
-        """Roles, l, and what else is asked for."""
+        """Return a policy with roles, l and further sections."""
         columns = self.columns | {TICKET: "plain", self.sensitive: self._sensitive()}
         base = {"version": 1, "columns": columns, "privacy": {"l": self.l, "suppression": 0.3}}
         return Policy.from_dict(base | sections, base=self.base)
 
     @cached_property
     def fitted(self) -> FittedPrior:
-        """Of the first third; taken as public, so that no noise blurs the comparison."""
+        """Return the prior of the first third; taken as public, so that no noise blurs the comparison."""
         policy, rng = _without(self.policy()), np.random.default_rng(1)
         return fit(self.thirds[0], policy, self.sensitive, l=self.l, epsilon=None, rng=rng)
 
     def _prior(self, folder: Path, *, strata: bool) -> Path:
-        """The prior as a file: by strata, or the same counts for everybody."""
+        """Write the prior to a file: by stratum, or the same counts for everybody."""
         file = folder / f"prior-{len(list(folder.iterdir()))}.csv"
         write_prior(self.fitted.prior, file)
         if not strata:
@@ -100,7 +100,7 @@ class World:
         return {"role": "sensitive"} | ({"hierarchy": {"icd10": True}} if "ward" in self.columns else {})
 
     def veil(self, folder: Path, *, strata: bool = True, table: pa.Table | None = None, **prior: Any) -> Release:
-        """The last third, or another table, under the veil; the prior from the first."""
+        """Return the last third, or another table, under the veil; the prior is that of the first third."""
         policy = self.policy(prior={"file": str(self._prior(folder, strata=strata))} | prior, table={"method": "veil"})
         return publisher(policy, "table", "veil", rng=Rng.from_seed(5)).release(
             self.released if table is None else table
@@ -112,14 +112,14 @@ def _ticketed(table: pa.Table) -> pa.Table:
 
 
 def _without(policy: Policy) -> Policy:
-    """The policy of the past, where nobody has a ticket."""
+    """Return the policy of the past data, which has no tickets."""
     data = policy.to_dict()
     data["columns"].pop(TICKET)
     return Policy.from_dict(data, base=policy.base)
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """One table of readers, what levels gain, and how exact counts are."""
+    """Return the attackers' success by method, the gain from levels, and the error of counts."""
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -129,7 +129,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
                 figures[title] = _methods(world, folder) | {
                     "ratio_that_the_prior_measured": round(world.fitted.measures.ratio, 3)
                 }
-                print(title, figures[title], flush=True)  # it takes minutes
+                print(title, figures[title], flush=True)  # progress: a run takes minutes
         figures["levels on hospital data"] = _levels(worlds, folder)
         print("levels", figures["levels on hospital data"], flush=True)
         if "adult" in worlds:
@@ -167,7 +167,7 @@ def _hospital(size: int, folder: Path, *, exact: bool) -> World:
 
 
 def _feed(size: int, folder: Path) -> World:
-    """First visits; the time of admission stays at home."""
+    """Return first visits, without the time of admission."""
     table = feed.generate(size * 3 // 2, 0)
     person = table["patient_id"].combine_chunks().dictionary_encode().indices.to_numpy()
     first = np.sort(np.unique(person, return_index=True)[1])[:size]
@@ -189,7 +189,7 @@ def _methods(world: World, folder: Path) -> dict[str, Any]:
     for name, release in releases.items():
         start = time.perf_counter()
         try:
-            figures[name] = _reader(world, release()) | {"seconds": round(time.perf_counter() - start, 1)}
+            figures[name] = _attacker(world, release()) | {"seconds": round(time.perf_counter() - start, 1)}
         except Exception as error:  # noqa: BLE001 - a method that refuses the data is a line of the table, too
             figures[name] = {"refused": str(error)[:200]}
     return figures
@@ -232,8 +232,8 @@ def _seen(world: World, release: Release) -> Observations:
     return seen
 
 
-def _reader(world: World, release: Release) -> dict[str, Any]:
-    """What the informed reader of the second third makes of the release of the last."""
+def _attacker(world: World, release: Release) -> dict[str, Any]:
+    """Return the success of the attacker informed by the second third on the release of the last third."""
     seen, policy = _seen(world, release), world.policy()
     names = [*world.columns, world.sensitive, TICKET]
     teachers = world.thirds[1].append_column(TICKET, pa.nulls(world.thirds[1].num_rows, pa.string()))
@@ -248,18 +248,18 @@ def _reader(world: World, release: Release) -> dict[str, Any]:
 
 
 def _levels(worlds: dict[str, World], folder: Path) -> dict[str, Any]:
-    """The hospital's fields at levels and as they are: the reader, and the error of counts."""
-    found = {}
+    """Return the attacker's success and the error of counts with the hospital's fields generalized and exact."""
+    figures = {}
     for title in ("hospital", "hospital, exact fields"):
         world = worlds[title]
-        reader = _reader(world, world.veil(folder))
+        attacker = _attacker(world, world.veil(folder))
         counted = _ht2(world, world.veil(folder, table=world.counted), world.counted, coarse=True)
-        found[title] = {"attacker": reader, "counts": counted}
-    return found
+        figures[title] = {"attacker": attacker, "counts": counted}
+    return figures
 
 
 def _counts(world: World, folder: Path) -> dict[str, Any]:
-    """Errors of counts by field and value: HT2 on the veil, shares in groups; coverage, also in an outbreak."""
+    """Return errors of counts by field and value: HT2 on the veil, shares in groups; and coverage, also in an outbreak."""
     table, flooded = world.counted, _flooded(world)
     figures = {
         "records": table.num_rows,
@@ -281,7 +281,7 @@ def _counts(world: World, folder: Path) -> dict[str, Any]:
 
 
 def _flooded(world: World) -> pa.Table:
-    """A share of the records has one value of middling frequency."""
+    """Return the table with one value of medium frequency in a share of the records."""
     table = world.counted
     often = Counter(text_table(table)[world.sensitive].drop_null().to_pylist()).most_common()
     value = min(often, key=lambda pair: abs(pair[1] / table.num_rows - 2 * _FEW))[0]
@@ -293,17 +293,17 @@ def _flooded(world: World) -> pa.Table:
 
 @dataclass
 class _Questions:
-    """Labels of fields, and values, worth asking for; `truth` is fields' labels x values."""
+    """Labels of fields, and values, to count; `true_counts` is labels x values per field."""
 
-    groups: dict[str, tuple[np.ndarray, np.ndarray]]  # per field: label of each record, labels asked for
+    groups: dict[str, tuple[np.ndarray, np.ndarray]]  # per field: label of each record, labels to count
     values: np.ndarray
-    truth: dict[str, np.ndarray]
+    true_counts: dict[str, np.ndarray]
 
 
-def _questions(fields: pa.Table, truth: np.ndarray, width: int, seen: np.ndarray) -> _Questions:
-    """Ask by every label of at least 5 % for every value of at least 1 % of the records."""
-    size = len(truth)
-    values = np.flatnonzero(np.bincount(truth[truth >= 0], minlength=width) >= _FEW * size)
+def _questions(fields: pa.Table, true_values: np.ndarray, width: int, seen: np.ndarray) -> _Questions:
+    """Count every value of at least 1 % of the records by every label of at least 5 %."""
+    size = len(true_values)
+    values = np.flatnonzero(np.bincount(true_values[true_values >= 0], minlength=width) >= _FEW * size)
     groups, exact = {}, {}
     for name in fields.column_names:
         if name == TICKET:
@@ -312,44 +312,46 @@ def _questions(fields: pa.Table, truth: np.ndarray, width: int, seen: np.ndarray
         often = np.flatnonzero(np.bincount(code) >= 5 * _FEW * size)
         if len(often) > 1:
             table = np.zeros((int(code.max()) + 1, width))
-            np.add.at(table, (code[seen], truth[seen]), 1)
+            np.add.at(table, (code[seen], true_values[seen]), 1)
             groups[name], exact[name] = (code, often), table
     return _Questions(groups, values, exact)
 
 
 def _places(seen: Observations) -> np.ndarray:
-    """The row of the original behind every record, by its ticket."""
+    """Return the row of the original of every record, by its ticket."""
     return np.array([int(ticket[1:]) for ticket in seen.fields[TICKET].to_pylist()])
 
 
-def _truth(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
+def _true_values(seen: Observations, world: World, original: pa.Table) -> np.ndarray:
     from reticent.verify.veil.true_values import true_value_codes
 
-    found = true_value_codes(seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive)
-    return found[_places(seen)]
+    codes_of_rows = true_value_codes(
+        seen.values, text_table(original)[world.sensitive], world.policy(), world.sensitive
+    )
+    return codes_of_rows[_places(seen)]
 
 
 def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = False) -> dict[str, float]:
-    """Weighted relative error, coverage of the 95 % interval, and the least error that any unbiased count could have."""
+    """Return the weighted relative error, the coverage of the 95 % interval, and the least error of an unbiased count."""
     seen, document = _seen(world, release), release.metadata["veil"]
     names = tuple(f"{world.sensitive}_{slot + 1}" for slot in range(world.l))
-    shape, truth = Veiled(release.tables["data"], document, names), _truth(seen, world, original)
-    asked = _questions(_coarse(seen.fields) if coarse else seen.fields, truth, len(seen.values), truth >= 0)
-    whole, every = match_all(len(truth)), np.eye(len(seen.values))
+    shape, true_values = Veiled(release.tables["data"], document, names), _true_values(seen, world, original)
+    asked = _questions(_coarse(seen.fields) if coarse else seen.fields, true_values, len(seen.values), true_values >= 0)
+    whole, every = match_all(len(true_values)), np.eye(len(seen.values))
     misses, total, inside, silent, best = 0.0, 0.0, [], 0, 0.0
     for name, (code, labels) in asked.groups.items():
-        bounds = None if "counts" in document else _bounds(shape.veil, seen.strata, truth, code, labels)
+        bounds = None if "counts" in document else _bounds(shape.veil, seen.strata, true_values, code, labels)
         for value in asked.values:
             try:
                 answer = shape.counts(Question(every[value], whole, code, int(code.max()) + 1, 0.95))
-            except PolicyError:  # a value whose copies never vary cannot be counted
+            except PolicyError:  # a value whose number of copies never varies cannot be counted
                 silent += 1
                 continue
-            exact = asked.truth[name][labels, value]
+            exact = asked.true_counts[name][labels, value]
             misses, total = misses + float(np.abs(answer.estimate[labels] - exact).sum()), total + float(exact.sum())
             inside += ((answer.low[labels] <= exact) & (exact <= answer.high[labels])).tolist()
             if bounds is not None:
-                # The mean of a normal error is this much of its standard deviation.
+                # The mean absolute value of a normal error is this share of its standard deviation.
                 best += float(np.sqrt(2 / np.pi * bounds[:, value]).sum())
     least = {} if "counts" in document else {"least_of_any_unbiased": round(best / max(total, 1), 4)}
     return {
@@ -361,29 +363,29 @@ def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = F
     }
 
 
-def _bounds(veil: Veil, rows: np.ndarray, truth: np.ndarray, code: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Labels x values: the Cramer-Rao bound of each count, at the true distribution."""
+def _bounds(veil: Veil, rows: np.ndarray, true_values: np.ndarray, code: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the Cramer-Rao bound of each count at the true distribution, as labels x values."""
     every, regions = np.eye(len(veil.domain)), [code == label for label in labels]
-    return np.array([veil_bounds(veil, rows[region], truth[region], every) for region in regions])
+    return np.array([veil_bounds(veil, rows[region], true_values[region], every) for region in regions])
 
 
 def _coarse(fields: pa.Table) -> pa.Table:
-    """Only fields that are published alike with and without levels, so that the same is asked of both."""
+    """Return only the fields that are published alike with and without levels, so that both answer the same counts."""
     return fields.select([name for name in fields.column_names if name in ("sex", "ward", "admission_route")])
 
 
 def _shares(world: World, release: Release, table: pa.Table) -> dict[str, float]:
-    """The same error where every record counts as its group's shares."""
+    """Return the same error if every record counts with the shares of its group."""
     seen = _seen(world, release)
     assert isinstance(seen, GroupedRecords)
-    truth = _truth(seen, world, table)
-    asked = _questions(seen.fields, truth, len(seen.values), truth >= 0)
+    true_values = _true_values(seen, world, table)
+    asked = _questions(seen.fields, true_values, len(seen.values), true_values >= 0)
     misses, total, questions = 0.0, 0.0, 0
     for name, (code, labels) in asked.groups.items():
         members = np.zeros((int(code.max()) + 1, seen.offers.size))
         np.add.at(members, (code, seen.group), 1)
         sums = members @ normalize_rows(seen.counts(np.arange(seen.offers.size)))
-        error = np.abs(sums - asked.truth[name])[np.ix_(labels, asked.values)]
+        error = np.abs(sums - asked.true_counts[name])[np.ix_(labels, asked.values)]
         misses, questions = misses + float(error.sum()), questions + error.size
-        total += float(asked.truth[name][np.ix_(labels, asked.values)].sum())
+        total += float(asked.true_counts[name][np.ix_(labels, asked.values)].sum())
     return {"error": round(misses / max(total, 1), 4), "questions": questions}

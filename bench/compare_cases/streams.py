@@ -1,6 +1,6 @@
-"""Streams: the same admissions through Arrow, from CSV to NDJSON on a store, and one by one.
+"""Streams: the same admissions through Arrow, from CSV to NDJSON with a store, and one by one.
 
-Delay-free is in every version; beside the veil an earlier version has sealed groups, the default of its time.
+Every version has delay-free; in place of the veil, an earlier version has sealed groups, its default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
-from bench.compared.measure import Taken
+from bench.compare_cases.measure import Taken
 from reticent.engine import publisher_class
 from reticent.engine.rng import Rng
 from reticent.errors import ReticentError
@@ -41,7 +41,7 @@ LEVELS = {
 
 
 def prepare(folder: Path, *, quick: bool) -> None:
-    """One version draws the admissions of both, without the columns that the other does not know."""
+    """Write admissions for both versions, without columns that the other version does not know."""
     from reticent.datasets import feed
     from reticent.datasets.writers import csv_text
 
@@ -50,7 +50,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
     pq.write_table(table, folder / "feed.parquet")
     pc.write_csv(table, folder / "feed.csv")
     counted = table["diagnosis"].value_counts().to_pylist()
-    # None above 1/l of all, as delay-free wants it.
+    # No value above 1/l of all, as delay-free requires.
     most = sum(one["counts"] for one in counted) // (2 * L)
     lines = [f"{one['values']},{min(one['counts'], most)}" for one in counted]
     (folder / "prior.csv").write_text("value,count\n" + "\n".join(lines) + "\n")
@@ -59,7 +59,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
 
 
 def policy_of(folder: Path, method: str) -> Policy:
-    """Ten candidates; an earlier version had l and prior in the section, no published levels, and sealed groups in the place of the veil."""
+    """Return a policy with ten candidates; an earlier version had other sections, and sealed groups instead of the veil."""
     rules = {"version": 1, "person": "patient_id", "columns": COLUMNS}
     prior = {"file": "prior.csv"}
     try:
@@ -83,11 +83,11 @@ class Arrow:
         self.table = pq.read_table(data / "feed.parquet").combine_chunks()
 
     def engine(self) -> Any:
-        """A new one."""
+        """Return a new engine."""
         return publisher_class("stream", self.policy.stream.method)(self.policy, rng=Rng.from_seed(1))
 
     def __call__(self) -> Taken:
-        """All batches."""
+        """Run all batches."""
         taken, engine = Taken(), self.engine()
         for start in range(0, self.table.num_rows, 50_000):
             taken.part("push", partial(engine.push, self.table.slice(start, 50_000)))
@@ -95,10 +95,10 @@ class Arrow:
 
 
 class Singles(Arrow):
-    """One record at a time: seconds by the clock of the median and of the 99th of a hundred, once a stream has begun."""
+    """One record at a time: median and 99th percentile in seconds, after the start of a stream."""
 
     def __call__(self) -> Taken:
-        """Some thousand of them."""
+        """Push a few thousand records."""
         taken, engine, times = Taken(), self.engine(), []
         for at in range(FIRST + SINGLES):
             record = self.table.slice(at, 1)
@@ -125,7 +125,7 @@ class Durable(Arrow):
     """From CSV to NDJSON, every batch on disk before it is sent."""
 
     def __call__(self) -> Taken:
-        """The whole file."""
+        """Stream the whole file."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir()
         taken, places = Taken(), (self.data / "feed.csv", self.folder / "store.db", self.folder / "out.ndjson")
@@ -136,7 +136,7 @@ class Durable(Arrow):
 
 
 def stream(policy: Policy, source: Path, store: Path, sink: Path) -> None:
-    """The way of this version, or that of an earlier one."""
+    """Run a stream with the interface of this version or of an earlier one."""
     try:
         from reticent.connectors.stream import Stream
     except ModuleNotFoundError:
