@@ -1,1 +1,1 @@
-"""The service: an API that feeds post to and analysts read from, and the studio, in one process over one store."""
+"""The service: the HTTP API for feeds and analysts and the studio for custodians, in one process with one store."""

@@ -1,7 +1,7 @@
-"""Who is acting: the token behind a request, a page or an event, known to everything that is done for it.
+"""The actor: the token on whose behalf the current task runs.
 
-It goes along with the task and its threads, so that neither a page nor a route can forget to say who asked. Work of the
-server itself, such as a job that goes on in the background, has no actor and may reach everything.
+A context variable carries the token through the task and its threads, so no page or route has to pass it on.
+Work of the server itself has no actor and may access every source.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _ACTOR: ContextVar[Token | None] = ContextVar("reticent_actor", default=None)
 
 
 def act_as(token: Token | None) -> None:
-    """From here on in this task, things are done for this token."""
+    """Set the actor of the current task."""
     _ACTOR.set(token)
 
 
 def actor() -> Token | None:
-    """The token things are done for; None for the server itself."""
+    """Return the actor of the current task; None means the server itself."""
     return _ACTOR.get()
 
 
 def can_access(kind: str, name: str) -> bool:
-    """Whether the actor's scope holds a source."""
+    """Return whether the actor's scope includes a source."""
     token = actor()
     return token is None or token.can_access(kind, name)

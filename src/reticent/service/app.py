@@ -1,4 +1,4 @@
-"""The ASGI app: the API under /api/v1 and the studio beside it."""
+"""The ASGI app: the API under /api/v1 and the studio."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from reticent.service.settings import Settings
 
 DESCRIPTION = """\
-Releases health data that keeps changing, without telling who has what.
+Releases health data that changes over time without disclosing who has which sensitive value.
 
-Send `Authorization: Bearer rt_...`. Roles: `feed` may push, `analyst` may read releases, `custodian` may do all.
-Errors have one shape: `{"error": {"code", "message", "hint"}}`; they never quote the data.
+Send `Authorization: Bearer rt_...`. Roles: `feed` pushes records, `analyst` reads releases, `custodian` may do everything.
+All errors have the form `{"error": {"code", "message", "hint"}}`. They never quote the data.
 """
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """An app over the store that the settings name; it opens the store at once and closes it when it shuts down."""
+    """Return the app for the store in the settings; it opens the store now and closes it at shutdown."""
     store = Store.open(settings.store)
     store.allow_several_veil_keys = True
     try:
@@ -50,7 +50,7 @@ def create_app(settings: Settings) -> FastAPI:
         version=version("reticent"),
         description=DESCRIPTION,
         openapi_url=f"{routes.PREFIX}/openapi.json",
-        docs_url=None,  # the usual pages load their scripts from another host
+        docs_url=None,  # FastAPI's own pages load scripts from another host
         redoc_url=None,
         lifespan=lifespan,
     )

@@ -1,13 +1,12 @@
-"""The audit trail: who published, read, deleted or granted what, and when. Entries are added and never changed.
+"""The audit log: who published, read, deleted or granted what, and when. Entries are appended and never changed.
 
-Each entry quotes the SHA-256 of the one before it, so that a trail whose last digest was noted elsewhere cannot be rewritten
-unseen, and is stored in the transaction of the act itself: what was done is in it, what is in it was done.
+Each entry contains the SHA-256 digest of the previous entry. The transaction that makes a change also stores its entry.
 
-Guarantee: against whoever edits, removes or reorders entries in the store: `broken` names the first entry that does not follow
-    from the one before, and the store's own digests refuse a row that was written without its key.
-Not covered: whoever has the store's key and rewrites the whole trail, unless its head was noted elsewhere; pushes into streams
-    and changes of evolving tables, one by one: what they released is their own record.
-Cost: one small row per act.
+Guarantee: against an attacker who edits, removes or reorders entries in the store. `first_broken_entry` names the first
+    entry that does not follow from the previous one. The store's own digests reject a row written without its key.
+Not covered: an attacker who has the store's key and rewrites the whole log, unless the digest of its head was saved
+    elsewhere; single pushes to streams and single changes of evolving tables, which their own releases document.
+Cost: one small row per action.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ _PAGE = 1_000
 
 
 class AuditLog:
-    """All entries, the oldest first, numbered from 0."""
+    """All entries, oldest first, numbered from 0."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def append(self, tx: Transaction, action: str, target: str) -> None:
-        """Adds an entry for the present actor, within the transaction of the act: to what as `kind:name`, never a value of the data."""
-        number, before = _head(tx)
+        """Append an entry for the current actor in the transaction of the action; `target` is `kind:name`, never a data value."""
+        number, previous = _head(tx)
         who = actor()
         entry = {
             "number": number,
@@ -46,7 +45,7 @@ class AuditLog:
             "actor": who.id if who else "server",
             "name": who.name if who else "the server itself",
             "role": str(who.role) if who else "server",
-            "previous": before,
+            "previous": previous,
         }
         data = json.dumps(entry, sort_keys=True).encode()
         tx.put(OWNER, _SPACE, _key(number), data)
@@ -54,11 +53,11 @@ class AuditLog:
         tx.put(OWNER, _HEAD, "", json.dumps(head).encode())
 
     def head(self) -> dict[str, Any]:
-        """How many entries there are, and the digest of the last: to be noted where the store's owner cannot write."""
+        """Return the number of entries and the digest of the last one; save it where the owner of the store cannot write."""
         return _parse_head(self._store.get(OWNER, _HEAD, ""))
 
     def entries(self, after: int = -1, limit: int = 100) -> list[dict[str, Any]]:
-        """Entries with a number above `after`, each with its own digest."""
+        """Return entries with a number above `after`, each with its own digest."""
         table = schema.kv.c
         within = table.key.between(_key(after + 1), _key(after + limit))
         which = sa.and_(table.publisher == OWNER, table.space == _SPACE, within)
@@ -66,7 +65,7 @@ class AuditLog:
         return [{**json.loads(row["value"]), "digest": hashlib.sha256(row["value"]).hexdigest()} for row in rows]
 
     def first_broken_entry(self) -> int | None:
-        """The first entry that does not follow from the one before it, or is missing; None when all do."""
+        """Return the number of the first missing or inconsistent entry, or None if the log is intact."""
         number, digest, head = 0, _FIRST_DIGEST, self.head()
         for entry in self._iter_entries():
             if entry["number"] != number or entry["previous"] != digest:
@@ -83,7 +82,7 @@ class AuditLog:
 
 def _head(tx: Transaction) -> tuple[int, str]:
     table = schema.kv.c
-    # Two processes may write: the second waits here until the first has committed.
+    # Two processes may write: the second one waits here until the first one has committed.
     tx.value(sa.select(table.key).where(table.publisher == OWNER, table.space == _HEAD).with_for_update())
     head = _parse_head(tx.get(OWNER, _HEAD, ""))
     return head["entries"], head["digest"]

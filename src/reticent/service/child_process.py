@@ -1,4 +1,4 @@
-"""Work in a process of its own: it keeps the feeds of this one quick, gives its memory back, and may fail without harm."""
+"""A child process for heavy work: it does not slow down the feeds, frees its memory and may crash safely."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 
 class ChildProcess:
-    """A process that calls a function of a module with its end of a `link` and some values; it ends with this one at the latest."""
+    """A process that calls `work(pipe, *values)`, where `work` is a module-level function; it ends with the server."""
 
     def __init__(self, work: Callable[..., None], *values: Any) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, *values), name="reticent-apart", daemon=True)
+        self.pipe, child_pipe = context.Pipe()
+        self._process = context.Process(target=work, args=(child_pipe, *values), name="reticent-apart", daemon=True)
         self._process.start()
-        theirs.close()  # ours alone stays open, so that its end is seen on either side
+        child_pipe.close()  # only the child has it open, so that each side notices when the other one ends
 
     @property
     def alive(self) -> bool:
-        """Whether it is still there."""
+        """Return whether the process is running."""
         return self._process.is_alive()
 
     def end(self) -> None:
-        """Ends the process, whatever it is at."""
+        """Kill the process, whatever it is doing."""
         self._process.kill()
         self._process.join()

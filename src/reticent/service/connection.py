@@ -1,14 +1,14 @@
-"""A connection that does not wait for ever: not for headers, not for the rest of a body nobody reads, not for a reader.
+"""A connection with time and size limits for headers, for the rest of a refused body and for slow clients.
 
-The app limits bodies and their time; what happens before a request is whole, and after its answer is written, only the
-connection itself can see.
+The app limits bodies and their time. Only the connection sees what happens before the headers are complete and after
+the answer is written.
 
-Guarantee: against clients that send nothing, half a request, endless headers or the rest of a refused body: they are cut off after
-    ten seconds, 64 KiB of headers or 8 MiB of such a rest; against readers that do not read: they are cut off when they take less
-    than 64 KiB in fifteen seconds.
-Not covered: as many connections as the server takes in all, each just quick enough; an unfinished TLS handshake, which ends after a
-    minute. A proxy that limits connections per address covers both.
-Cost: one timer per connection, and one more while an answer waits for its reader.
+Guarantee: against clients that send nothing, half a request, endless headers or the rest of a refused body. The server
+    disconnects them after 10 seconds, 64 KiB of headers or 8 MiB of such a rest. It also disconnects clients that read
+    less than 64 KiB of a waiting answer in 15 seconds.
+Not covered: as many connections as the server accepts, each just fast enough; an unfinished TLS handshake, which ends
+    after a minute. A proxy that limits connections per address covers both.
+Cost: one timer per connection, and another one while an answer waits for its client.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ _MIN_PROGRESS = 64 << 10
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's protocol with its patience limited."""
+    """uvicorn's protocol with time and size limits."""
 
     header_timeout = 10.0
-    """Seconds a client may take to send the headers of a request, or what is left of a body after its answer."""
+    """Seconds that a client may take to send the headers, or the rest of a body after its answer."""
     read_timeout = 15.0
-    """Seconds in which a reader has to take 64 KiB."""
+    """Seconds in which a client must read 64 KiB of a waiting answer."""
     _timer: TimerHandle | None = None
     _stall_timer: TimerHandle | None = None
     _byte_count = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """The clock starts before the first byte."""
+        """Start the timer before the first byte."""
         super().connection_made(transport)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is waited for any more."""
+        """Cancel all timers."""
         self._cancel_timer()
         self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes that belong to no request in progress must become one in time."""
+        """Start the timer for bytes outside a request, and limit their number."""
         if self._timer is None and (self.cycle is None or self.cycle.response_complete):
             self._start_timer()
         super().data_received(data)
@@ -57,12 +57,12 @@ class Connection(HttpToolsProtocol):
                 self._abort()
 
     def on_headers_complete(self) -> None:
-        """The request is the app's now."""
+        """Cancel the timer: from here on the app limits the request."""
         self._cancel_timer()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """What was left of a body has come."""
+        """Cancel the timer: the body is complete."""
         late = self._timer is not None
         self._cancel_timer()
         super().on_message_complete()
@@ -73,23 +73,23 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_task = wait
 
     def on_response_complete(self) -> None:
-        """A client that was answered before it had sent all may go on for a while."""
+        """Start the timer if the client has not sent its whole body yet."""
         super().on_response_complete()
         unread = self.cycle is not None and self.cycle.response_complete and self.cycle.more_body
         if unread and self._timer is None:
             self._start_timer()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Idle for too long; what it has not read by now it does not want."""
+        """Disconnect an idle client, with anything it has not read."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """The reader is slower than the answer."""
+        """Start to measure how fast the client reads."""
         super().pause_writing()
         self._start_stall_timer(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The reader has caught up."""
+        """Stop measuring: the client has caught up."""
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None

@@ -1,4 +1,4 @@
-"""The demonstration: a hospital about nobody, with a live stream, an evolving table and a series."""
+"""The demonstration: synthetic data of a hospital with a live stream, an evolving table and a series."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 STREAM, EVOLVING, SERIES = "admissions", "hospital", "patients"
 TABLE, CLINIC = "hospital.csv", "clinic.csv"
-# Ten days of the stream are there at once, with an outbreak in their middle.
+# The stream starts with ten days of records and an outbreak in the middle of them.
 _PAST_RECORDS, _OUTBREAK, _PUSH_SIZE = 12_000, "influenza", 1_000
 _SEED = 2026
 _ROWS = 3_000
@@ -37,7 +37,7 @@ _BATCH, _PAUSE = 5, 0.25
 
 
 class Demo:
-    """Fills the store once and feeds the stream for as long as the server runs."""
+    """Fills the store once and feeds the stream while the server runs."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -45,10 +45,10 @@ class Demo:
         self._thread = threading.Thread(target=self._run, name="reticent-demo", daemon=True)
 
     def __enter__(self) -> Self:
-        fresh = STREAM not in self._hub.streams
+        is_new = STREAM not in self._hub.streams
         fill(self._hub, _ROWS)
         self._thread.start()
-        if fresh:
+        if is_new:
             threading.Thread(
                 target=add_drafts_and_audit, args=(self._hub,), name="reticent-demo-audit", daemon=True
             ).start()
@@ -70,12 +70,12 @@ class Demo:
             try:
                 self._hub.writer.submit(PushStep(stream, ndjson_bytes(batch), NDJSON, None)).result(30)
             except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
-                LOG.warning("the demonstration's feed stopped: %s", type(error).__name__)
+                LOG.warning("the feed of the demonstration stopped: %s", type(error).__name__)
                 return
 
 
 def fill(hub: Hub, rows: int) -> None:
-    """The demonstration's sources; does nothing where they are there already."""
+    """Create the sources of the demonstration, unless they exist already."""
     if STREAM in hub.streams:
         return
     prior, kernel, updates = map(csv_text, (feed.strata(), feed.kernel(), series.updates()))
@@ -95,13 +95,13 @@ def fill(hub: Hub, rows: int) -> None:
     publish_table(hub, rename_persons(hospital.generate(1_000, _SEED + 1), "T"))
     for batch in feed.batches(_PAST_RECORDS, _SEED, _PUSH_SIZE, outbreak=_OUTBREAK):
         hub.writer.submit(PushStep(hub.stream(STREAM), ndjson_bytes(batch), NDJSON, None)).result(30)
-    hub.stream(STREAM).trend.clear()  # ten days in a second are no rate
+    hub.stream(STREAM).trend.clear()  # ten days in a second would distort the rate
 
 
 def publish_table(hub: Hub, table: pa.Table) -> None:
-    """One table from its roles to its publication, as a custodian would take it there."""
+    """Publish a table with the steps of a custodian: roles, policy, job."""
     plan = Plan.of(hub, store_table(hub, csv_bytes(table), CLINIC)["id"])
-    plan.set_role(["ward"], "identifier")  # it often gives the diagnosis away
+    plan.set_role(["ward"], "identifier")  # the ward often discloses the diagnosis
     plan.save(hub)
     policy = hub.accept(plan.bundle(table={"method": "mondrian"}))
     request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None}
@@ -109,7 +109,7 @@ def publish_table(hub: Hub, table: pa.Table) -> None:
 
 
 def add_drafts_and_audit(hub: Hub) -> None:
-    """Private drafts of the hospital's table, and an audit; they take their time beside the feed."""
+    """Add private drafts of the hospital's table and an audit; both run in the background."""
     try:
         table = next(doc for doc in hub.tables.all() if doc["name"] == TABLE)
         plan = Plan.of(hub, table["id"])
@@ -118,20 +118,20 @@ def add_drafts_and_audit(hub: Hub) -> None:
         release = next(doc for doc in hub.releases.all() if doc["kind"] == "table")
         audit(hub, [release["id"]], report=True)
     except Exception as error:  # noqa: BLE001 - the server is stopping, or says so itself
-        LOG.warning("the demonstration's audit stopped: %s", type(error).__name__)
+        LOG.warning("the audit of the demonstration stopped: %s", type(error).__name__)
 
 
 def rename_persons(table: pa.Table, letter: str) -> pa.Table:
-    """The same records of other people: nobody may stand in two publications of one store."""
+    """Return the same records of other people, since nobody may be in two publications of one store."""
     names = pc.replace_substring(table["patient_id"], "P", letter)
     return table.set_column(table.column_names.index("patient_id"), "patient_id", names)
 
 
 def csv_bytes(table: pa.Table) -> bytes:
-    """A table as the bytes of a CSV file."""
+    """Return a table as the bytes of a CSV file."""
     return csv_text(table).encode()
 
 
 def ndjson_bytes(table: pa.Table) -> bytes:
-    """A table as lines of JSON."""
+    """Return a table as lines of JSON."""
     return b"".join(map(to_ndjson, table.to_batches()))

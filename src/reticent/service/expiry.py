@@ -1,8 +1,8 @@
-"""What the server forgets by itself: jobs, tables and releases that are older than the operator wants them kept.
+"""Deletion of jobs, tables and releases that are older than the operator's limit.
 
-Nothing goes unless it was asked for. What is gone is gone from the files of the store too; batches of streams are
-`reticent.service.retention`'s. A release of an evolving table or a series is handed out no more but stays in the private store:
-the judge lays every later one beside it.
+Without a limit the server deletes nothing. Deleted data is also removed from the files of the store. Batches of streams
+have `reticent.service.retention`. An old release of an evolving table or a series is withdrawn, but it stays in the
+private store: the verifier compares every later release with it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ KINDS = ("jobs", "tables", "releases")
 _HOUR = 3600.0
 _ACTIVE_STATES = (*OPEN_STATES, PARKED)
 _MAX_DAYS = 36_500
-"""Days; before them there is no date to compare with."""
+"""Largest number of days; a larger one would exceed the range of dates."""
 
 
 def parse_days(words: Sequence[str]) -> dict[str, float]:
-    """Days by kind, from words as `jobs=30`."""
+    """Return days by kind, from options such as `jobs=30`."""
     days = {}
     for word in words:
         kind, _, number = word.partition("=")
@@ -41,12 +41,14 @@ def parse_days(words: Sequence[str]) -> dict[str, float]:
         except ValueError:
             days[kind] = -1.0
         if kind not in KINDS or not 0 <= days[kind] <= _MAX_DAYS:
-            raise PolicyError(f"--keep {word}: what is kept for how long?", hint=f"KIND=DAYS with {', '.join(KINDS)}.")
+            raise PolicyError(
+                f"--keep {word} is not KIND=DAYS.", hint=f"Use one of {', '.join(KINDS)}, such as jobs=30."
+            )
     return days
 
 
 class Expiry:
-    """Looks once an hour for what is too old."""
+    """Deletes old documents once an hour."""
 
     def __init__(self, hub: Hub, days: Mapping[str, float]) -> None:
         self._hub, self._days = hub, days
@@ -61,28 +63,28 @@ class Expiry:
             self._thread.start()
 
     def close(self) -> None:
-        """Ends after what is under way."""
+        """Stop after the current deletion."""
         self._end.set()
         if self._days:
             self._thread.join()
 
     def sweep(self, now: dt.datetime | None = None) -> dict[str, int]:
-        """Forgets what is too old; gives how many of each kind went."""
+        """Delete everything older than its limit and return the number of deletions by kind."""
         now = now or dt.datetime.now(dt.UTC)
-        gone = {
+        deleted = {
             kind: self._deleters[kind]((now - dt.timedelta(days=days)).isoformat(timespec="milliseconds"))
             for kind, days in self._days.items()
         }
-        if any(gone.values()):
+        if any(deleted.values()):
             truncate_log(self._hub.store.engine)
-        return gone
+        return deleted
 
     def _run(self) -> None:
         while not self._end.is_set():
             try:
                 self.sweep()
-            except ReticentError as error:  # a full disk, perhaps: the next hour tries again
-                LOG.warning("what is too old could not be forgotten: %s", error)
+            except ReticentError as error:  # such as a full disk; the next hour tries again
+                LOG.warning("old jobs, tables or releases could not be deleted: %s", error)
             self._end.wait(_HOUR)
 
     def _delete_jobs(self, before: str) -> int:
@@ -93,12 +95,8 @@ class Expiry:
         return len(old)
 
     def _delete_tables(self, before: str) -> int:
-        wanted = {
-            job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _ACTIVE_STATES
-        }
-        old = [
-            table["id"] for table in self._hub.tables.all() if table["created"] < before and table["id"] not in wanted
-        ]
+        used = {job["request"].get("table") for job in self._hub.jobs.documents.all() if job["state"] in _ACTIVE_STATES}
+        old = [table["id"] for table in self._hub.tables.all() if table["created"] < before and table["id"] not in used]
         for ident in old:
             self._hub.delete_table(ident)
         return len(old)
@@ -110,7 +108,7 @@ class Expiry:
             if release["created"] < before and self._is_pending_deletion(release)
         ]
         if old:
-            self._hub.query_process.close()  # it may have one of them open
+            self._hub.query_process.close()  # it may have one of these releases open
         for release in old:
             self._hub.write(partial(self._hub.releases.withdraw, ident=release["id"]))
             self._hub.releases.drop(release["id"])
@@ -121,7 +119,7 @@ class Expiry:
         return len(old)
 
     def _is_pending_deletion(self, release: dict[str, Any]) -> bool:
-        """Whether something of it is still to go."""
+        """Return whether some part of a release is still to be deleted."""
         if not release["withdrawn"]:
             return True
         return release["kind"] == "table" and next(self._hub.store.outbox(release["publisher"]), None) is not None

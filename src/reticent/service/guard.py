@@ -1,4 +1,4 @@
-"""Around every request: body and time limits, and headers that keep a browser from doing more than it should."""
+"""A middleware for every request: body and time limits, and security headers for browsers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from reticent.service.problems import ServiceError, response
 from reticent.service.settings import Settings
 
 _YEAR = 365 * 86_400
-# Bytes a second below which a body is too slow, once the time for a short one is over.
+# Bytes per second; a slower body times out once the time for a short body is over.
 _MIN_BYTES_PER_SECOND = 32 << 10
 _API_CSP = "default-src 'none'; frame-ancestors 'none'"
-# The kit compiles its templates in the browser and sets styles in elements, hence the two 'unsafe' words that are left.
-# No script runs that the template did not mark; nothing is let in from another host, and nothing goes out to one.
+# NiceGUI compiles its templates in the browser and sets styles on elements, hence the two 'unsafe' words.
+# Only scripts with the nonce run, and pages load nothing from other hosts and send nothing to them.
 _PAGES_CSP = (
     "default-src 'self'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; script-src-attr 'none'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
@@ -26,14 +26,14 @@ _PAGES_CSP = (
 
 
 class Guard:
-    """An ASGI layer; the first to see a request and the last to see an answer."""
+    """The outermost ASGI middleware: it gets a request first and an answer last."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings, self._secure = settings, settings.secure
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes one request on, within its limits."""
+        """Pass a request to the app within its limits."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -46,7 +46,7 @@ class Guard:
         async def send_answer(message: Message) -> None:
             nonlocal answered, replaced
             if message["type"] == "http.response.start":
-                if body.problem is not None and not answered:  # frameworks make a plain 400 of it
+                if body.problem is not None and not answered:  # the framework would answer with a plain 400
                     answered = replaced = True
                     await response(body.problem)(scope, receive, send_with_headers)
                 answered = True
@@ -67,7 +67,7 @@ class Guard:
 
 
 class _Body:
-    """A body as it comes in, within its size and its time; what was wrong with it is remembered."""
+    """An incoming body with limits of size and time; it stores the problem that ended it."""
 
     def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
         self._receive, self._limit, self._timeout = receive, settings.max_body, settings.timeout
@@ -78,7 +78,7 @@ class _Body:
         self._disconnected = False
 
     async def pass_to(self, app: ASGIApp, scope: Scope, send: Send) -> None:
-        """Lets an app read it; who hangs up gets no answer, which the kit's layers (starlette's `base.py`) call an error."""
+        """Let an app read the body; starlette's `base.py` raises an error if the client has disconnected, which is ignored."""
         try:
             await app(scope, self.receive, send)
         except RuntimeError:
@@ -86,15 +86,17 @@ class _Body:
                 raise
 
     async def receive(self) -> Message:
-        """The next part."""
-        if self._complete:  # only a disconnect can follow, and an open stream may wait for it as long as it likes
+        """Return the next message of the body."""
+        if self._complete:  # only a disconnect can follow; an open stream may wait for it without limit
             return self._note_disconnect(await self._receive())
         self._check(self._declared)
         left = self._began + self._timeout + self._byte_count / _MIN_BYTES_PER_SECOND - time.monotonic()
         try:
             message = await asyncio.wait_for(self._receive(), left)
         except TimeoutError:
-            self.problem = ServiceError(408, "timeout", "The body did not arrive in time.", "Send it again.")
+            self.problem = ServiceError(
+                408, "timeout", "The body did not arrive in time.", "Send the request again, or in smaller parts."
+            )
             raise self.problem from None
         self._note_disconnect(message)
         self._byte_count += len(message.get("body", b""))
@@ -108,8 +110,8 @@ class _Body:
 
     def _check(self, size: int) -> None:
         if size > self._limit:
-            words = f"The body is larger than {self._limit:,} bytes."
-            self.problem = ServiceError(413, "too-large", words, "Send it in parts.")
+            words = f"The body has more than {self._limit:,} bytes."
+            self.problem = ServiceError(413, "too-large", words, "Send it in smaller parts.")
             raise self.problem
 
 
@@ -117,7 +119,7 @@ def _add_headers(headers: MutableHeaders, policy: str, *, api: bool, secure: boo
     headers["Content-Security-Policy"] = policy
     headers["X-Content-Type-Options"] = "nosniff"
     headers["X-Frame-Options"] = "DENY"
-    headers["Referrer-Policy"] = "same-origin"  # without any, a form's own origin would be called null
+    headers["Referrer-Policy"] = "same-origin"  # with no-referrer, browsers send a form with the origin null
     headers["Cross-Origin-Opener-Policy"] = "same-origin"
     headers["Cross-Origin-Resource-Policy"] = "same-origin"
     if secure:

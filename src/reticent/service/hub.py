@@ -1,4 +1,4 @@
-"""Hub: everything behind the routes and the pages, over one store."""
+"""The hub: the shared state behind the routes and the pages, for one store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Hub:
-    """Opens a store, takes its locks, and brings back all that was running."""
+    """Takes the locks of a store and restores its streams, tables, series and jobs."""
 
     def __init__(
         self, store: Store, *, keep_days: float | None = None, keep: Mapping[str, float] | None = None
@@ -55,7 +55,7 @@ class Hub:
         self.policy_registry = PolicyRegistry()
         self._exit.callback(self.policy_registry.close)
         self.store.register(OWNER, policy_hash="")
-        # One server per store: two would each hold an engine of the same stream.
+        # One server per store: two servers would run two engines of the same stream.
         self._exit.enter_context(self.store.lock(OWNER, wait=10))
         self._locks = self._exit.enter_context(contextlib.ExitStack())
         self.tokens = Tokens(self.store)
@@ -84,17 +84,17 @@ class Hub:
         self._exit.callback(self.expiry.close)
 
     def close(self) -> None:
-        """Finishes what is under way and frees the store."""
+        """Finish the work in progress and release the locks of the store."""
         self._exit.close()
 
     def write(self, change: Callable[[Transaction], T]) -> T:
-        """Changes the store for the present actor; returns when it is on disk. Not for the event loop."""
+        """Change the store for the current actor and return after the commit; do not call it in the event loop."""
         context = copy_context()
         future: Future[T] = self.writer.submit(Step(lambda tx: context.run(change, tx)))
         return future.result()
 
     def write_and_log(self, action: str, target: str, change: Callable[[Transaction], T]) -> T:
-        """Changes the store, with an entry of the audit trail in the same transaction."""
+        """Change the store and append an audit log entry in the same transaction."""
 
         def step(tx: Transaction) -> T:
             self.audit_log.append(tx, action, target)
@@ -103,11 +103,11 @@ class Hub:
         return self.write(step)
 
     def log(self, action: str, target: str) -> None:
-        """Adds an act of the present actor to the audit trail; returns when it is on disk."""
+        """Append an action of the current actor to the audit log and return after the commit."""
         self.write(lambda tx: self.audit_log.append(tx, action, target))
 
     def log_read(self, target: str) -> None:
-        """Adds to the audit trail that the actor reads a stream or asks a release: once a day, not at every page."""
+        """Log that the actor reads a stream or queries a release, at most once a day for each."""
         who, day = actor(), now()[:10]
         key = (who.id if who else "", target, day)
         if who is None or key in self._logged_reads:
@@ -116,7 +116,7 @@ class Hub:
         self.log("read", target)
 
     def delete_table(self, table: str, *, at_once: bool = False) -> None:
-        """Removes a table that was sent, and at once from the log of the store too; its releases stay."""
+        """Delete an uploaded table, its plan and its drafts; `at_once` also clears the log of the store. Releases stay."""
         document = self.tables.get(table)
         drafts = [draft["id"] for draft in self.drafts.all() if draft["table"] == table]
 
@@ -131,47 +131,53 @@ class Hub:
             truncate_log(self.store.engine)
 
     def withdraw(self, release: str) -> dict[str, Any]:
-        """Hands a release out no more; whoever has it keeps it."""
+        """Withdraw a release: the service stops serving it, but recipients keep their copies."""
         document = self.releases.get(release)
-        on = f"{document['kind']}:{document['source']}"
-        return self.write_and_log("withdraw", on, lambda tx: self.releases.withdraw(tx, release))
+        target = f"{document['kind']}:{document['source']}"
+        return self.write_and_log("withdraw", target, lambda tx: self.releases.withdraw(tx, release))
 
     def halt(self, stream: str, *, stop: bool) -> None:
-        """Stops a stream, or lets it go on."""
+        """Stop or resume a stream."""
         running = self.stream(stream)
         self.write_and_log("stop" if stop else "go on", running.publisher, running.stop if stop else running.resume)
 
     # Policies
 
     def accept(self, bundle: Bundle) -> Policy:
-        """Checks a policy and keeps it for later audits."""
+        """Check a policy and store it for later audits."""
         policy = self.policy_registry.policy(bundle)
         self.write(lambda tx: tx.put(OWNER, "bundle", policy.hash, bundle.to_bytes()))
         return policy
 
     def bundle(self, digest: str) -> Bundle:
-        """A policy that was accepted, with its files, by its hash."""
+        """Return an accepted policy and its files by its hash."""
         data = self.store.get(OWNER, "bundle", digest)
         if data is None:
-            raise ServiceError(404, "not-found", "The policy of this release is not kept here.", "Send it along.")
+            raise ServiceError(
+                404, "not-found", "The policy of this release is not in the store.", "Send the policy with the request."
+            )
         return Bundle.from_bytes(data)
 
     def policy(self, digest: str) -> Policy:
-        """A policy by its hash."""
+        """Return a policy by its hash."""
         return self.policy_registry.policy(self.bundle(digest))
 
     # Sources
 
     def create(self, kind: str, name: str, bundle: Bundle) -> Policy:
-        """Begins a stream, an evolving table or a series under a policy."""
+        """Create a stream, an evolving table or a series under a policy."""
         publisher = f"{kind}:{name}"
         if not re.fullmatch(NAME_PATTERN, name):
-            raise ServiceError(422, "request", "A name has 1 to 64 of a-z, 0-9, - and _.", "Choose another name.")
+            raise ServiceError(
+                422, "request", "A name has 1 to 64 characters: a-z, 0-9, - and _.", "Choose another name."
+            )
         with self._create_lock:
             if publisher in self.store.publishers():
-                raise ServiceError(409, "exists", f"There is a {kind} of this name already.", "Choose another name.")
+                raise ServiceError(
+                    409, "exists", f"A source of kind {kind} with this name exists already.", "Choose another name."
+                )
             policy = self.accept(bundle)
-            # Refuses a policy under which there can be none, or that would begin a second house.
+            # Rejects a policy that the engine cannot run, or whose parameter set the store does not accept.
             engine = publisher_class(kind, getattr(policy, kind).method)
             engine(policy, rng=Rng.fresh())
             if digest := engine.pin_digest(policy):
@@ -191,7 +197,7 @@ class Hub:
         policy = self.policy_registry.policy(Bundle.from_bytes(data))
         if kind == "stream":
             stream = LiveStream(name, policy, self.store, keep_days=self._keep_days)
-            self.write(stream.begin)  # a damaged store is found at the start, not at the first record
+            self.write(stream.begin)  # finds a corrupt store at the start, not at the first record
             self.streams[name] = stream
         elif kind == "evolving":
             self.evolving[name] = Evolving(self.store, policy, name=publisher, commit=self.write)
@@ -199,21 +205,23 @@ class Hub:
             self.series[name] = Series(self.store, policy, name=publisher, commit=self.write)
 
     def stream(self, name: str) -> LiveStream:
-        """A running stream, or 404; 403 where the actor's scope does not hold it."""
+        """Return a stream, or raise 404; 403 if the actor's scope does not include it."""
         if not can_access("stream", name):
-            raise ServiceError(403, "scope", "This token is for other sources.", "Ask a custodian.")
+            raise ServiceError(
+                403, "scope", "The scope of this token does not include this source.", "Ask a custodian."
+            )
         return _find(self.streams, name, "stream")
 
     def evolving_table(self, name: str) -> Evolving:
-        """An evolving table, or 404."""
+        """Return an evolving table, or raise 404."""
         return _find(self.evolving, name, "evolving table")
 
     def series_by_name(self, name: str) -> Series:
-        """A series, or 404."""
+        """Return a series, or raise 404."""
         return _find(self.series, name, "series")
 
 
-def _find(among: dict[str, T], name: str, word: str) -> T:
-    if name not in among:
-        raise ServiceError(404, "not-found", f"There is no such {word}.", "Check its name, or create it first.")
-    return among[name]
+def _find(sources: dict[str, T], name: str, kind: str) -> T:
+    if name not in sources:
+        raise ServiceError(404, "not-found", f"There is no such {kind}.", "Check the name, or create it first.")
+    return sources[name]

@@ -1,9 +1,9 @@
-"""Jobs: long work that outlives a request, and a restart.
+"""Jobs: long work that continues after its request and after a restart of the server.
 
-A job's input and its state are in the store. The transaction that publishes its release also marks it done, and asks
-first whether it is still wanted: so a job that is killed is begun again, one that published never is, and one that is
-cancelled publishes nothing. A search that is not wanted any more ends, and its worker is free. A job that was running at three
-ends of the server may be what ended it: it is parked until somebody asks for it again.
+The store contains the input and the state of each job. The transaction that publishes a release also checks that its
+job is still open and marks it done. A killed job therefore starts again, a job that has published does not, and a
+cancelled job publishes nothing. Cancelling also ends the search and frees its worker. A job that was running at three
+ends of the server may have caused them: the server parks it until a user retries it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from reticent.store import Transaction
 
 OPEN_STATES = ("queued", "running")
-"""States of a job that is still to come to something."""
+"""States of a job that has not ended."""
 PARKED = "parked"
 _MAX_ATTEMPTS = 3
 _WORKERS = 2
 
 
 class Jobs:
-    """The queue and its workers."""
+    """The job queue and its workers."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -65,12 +65,12 @@ class Jobs:
                 self._start(job)
 
     def close(self) -> None:
-        """Lets running jobs finish; queued ones start again with the next server."""
+        """Wait for running jobs; queued jobs start with the next server."""
         self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def add(self, tx: Transaction, kind: str, source: str, request: dict[str, Any]) -> dict[str, Any]:
-        """Queues a job within a transaction; `begin` starts it afterwards."""
+        """Store a queued job within a transaction; `begin` starts it afterwards."""
         self._hub.audit_log.append(tx, "job", f"{kind}:{source}")
         who = actor()
         job: dict[str, Any] = {
@@ -91,31 +91,33 @@ class Jobs:
     def begin(
         self, kind: str, source: str, request: dict[str, Any], *, key: str | None = None, digest: str = ""
     ) -> dict[str, Any]:
-        """Queues a job and starts it as soon as a worker is free; a key that was used before gives its job again."""
+        """Queue a job that starts when a worker is free; a known idempotency key returns its existing job."""
         place = f"{kind}:{source}:{key}"
 
         def queue(tx: Transaction) -> tuple[dict[str, Any], str]:
             known = tx.get(OWNER, "job-key", place) if key else None
             if known is not None:
-                ident, _, said = known.decode().partition(" ")
-                return self._find_by_key(tx, ident), said
+                ident, _, known_digest = known.decode().partition(" ")
+                return self._find_by_key(tx, ident), known_digest
             job = self.add(tx, kind, source, request)
             if key:
                 tx.put(OWNER, "job-key", place, f"{job['id']} {digest}".encode())
             return job, ""
 
-        job, said = self._hub.write(queue)
-        if said and said != digest:
+        job, known_digest = self._hub.write(queue)
+        if known_digest and known_digest != digest:
             raise ServiceError(409, "key", "This idempotency key was used for another request.", "Use a new key.")
-        if not said:
+        if not known_digest:
             self._start(job)
         return self.show(job)
 
     def _find_by_key(self, tx: Transaction, ident: str) -> dict[str, Any]:
-        """The job of a key that was used before."""
+        """Return the job of a known idempotency key."""
         job = self.documents.find(tx, ident)
         if job is None:
-            raise ServiceError(410, "gone", "The job of this key has ended and is no longer kept.", "Use a new key.")
+            raise ServiceError(
+                410, "gone", "The job of this idempotency key was deleted after it ended.", "Use a new key."
+            )
         return job
 
     def _start(self, job: dict[str, Any]) -> None:
@@ -123,15 +125,15 @@ class Jobs:
         self._running[job["id"]] = self._pool.submit(self._run, job["id"])
 
     def get(self, ident: str) -> dict[str, Any]:
-        """A job as clients see it."""
+        """Return a job as clients see it."""
         return self.show(self.documents.get(ident))
 
     def all(self) -> list[dict[str, Any]]:
-        """All jobs, the newest first."""
+        """Return all jobs, newest first."""
         return [self.show(job) for job in self.documents.all()]
 
     def show(self, job: dict[str, Any]) -> dict[str, Any]:
-        """A job with its progress and without its request."""
+        """Return a job with its progress and without its request."""
         done, stage = self._progress.get(job["id"], (0.0, "waiting"))
         if job["state"] not in OPEN_STATES:
             done, stage = 1.0, job["state"]
@@ -139,14 +141,14 @@ class Jobs:
         return {key: value for key, value in job.items() if key not in hidden} | {"progress": done, "stage": stage}
 
     def wait(self, ident: str) -> dict[str, Any]:
-        """The job when it has ended, for pages and tests."""
+        """Wait for a job to end and return it, for pages and tests."""
         future = self._running.get(ident)
         if future is not None:
             future.result()
         return self.get(ident)
 
     def cancel(self, ident: str) -> dict[str, Any]:
-        """Marks a job as unwanted and ends its search; a release it may still compute is thrown away."""
+        """Cancel a job and its search; a release that it still computes is discarded."""
 
         def set_state(tx: Transaction) -> dict[str, Any]:
             job = self.documents.find(tx, ident) or known
@@ -158,13 +160,13 @@ class Jobs:
 
         known = self.documents.get(ident)
         job = self._hub.write(set_state)
-        watch = self._cancellations.get(ident)
-        if watch is not None and job["state"] == "cancelled":
-            watch.cancel()
+        cancellation = self._cancellations.get(ident)
+        if cancellation is not None and job["state"] == "cancelled":
+            cancellation.cancel()
         return self.show(job)
 
     def retry(self, ident: str) -> dict[str, Any]:
-        """Begins a parked job anew; any other job stays as it is."""
+        """Restart a parked job; any other job stays as it is."""
 
         def set_state(tx: Transaction) -> tuple[dict[str, Any], bool]:
             job = self.documents.find(tx, ident) or known
@@ -193,7 +195,7 @@ class Jobs:
                 self._work[job["kind"]](job)
         except WorkCancelledError:
             pass
-        except Exception as error:  # noqa: BLE001 - it becomes the job's answer
+        except Exception as error:  # noqa: BLE001 - it becomes the error of the job
             problem = to_service_error(error).body
             self._hub.write(lambda tx: self._end(tx, ident, state="failed", error=problem))
         finally:
@@ -203,7 +205,7 @@ class Jobs:
             self._cancellations.pop(ident, None)
 
     def _find_open(self, tx: Transaction, ident: str) -> dict[str, Any] | None:
-        """A job that is still wanted."""
+        """Return a job that is still open, or None."""
         job = self.documents.find(tx, ident)
         return job if job is not None and job["state"] in OPEN_STATES else None
 
@@ -219,19 +221,19 @@ class Jobs:
         if job is not None:
             problem = {
                 "code": PARKED,
-                "message": f"The server ended {_MAX_ATTEMPTS} times while this job ran; it is not begun again by itself.",
-                "hint": "Look at the server's memory and its log; then retry the job, or cancel it.",
+                "message": f"The server ended {_MAX_ATTEMPTS} times while this job ran. It does not restart the job automatically.",
+                "hint": "Check the memory and the log of the server; then retry or cancel the job.",
             }
             self.documents.put(tx, ident, job | {"state": PARKED, "error": problem})
 
     def _end(self, tx: Transaction, ident: str, **end: Any) -> None:
-        """Stores how a job ended, unless it was cancelled meanwhile."""
+        """Store how a job ended, unless it was cancelled meanwhile."""
         job = self._find_open(tx, ident)
         if job is not None:
             self._store_end(tx, job | end)
 
     def _finish(self, ident: str, publisher: str) -> TransactionHook:
-        """What the publishing transaction does for the job: the release is listed, and the job is done."""
+        """Return the hook with which the publishing transaction lists the release and marks the job done."""
 
         def finish(tx: Transaction, passed: VerifiedRelease) -> None:
             job = self._find_open(tx, ident)
@@ -244,7 +246,7 @@ class Jobs:
         return finish
 
     def _store_end(self, tx: Transaction, job: dict[str, Any]) -> None:
-        """Stores the end of a job and forgets the data that was sent for it alone."""
+        """Store the end of a job and delete data that was uploaded only for this job."""
         self.documents.put(tx, job["id"], job)
         if job["kind"] == "series":
             self._hub.tables.delete(tx, job["request"]["table"])
@@ -260,9 +262,9 @@ class Jobs:
         policy.check_columns(table.column_names)
         self._progress[ident] = (0.3, "searching")
         name, store, method = f"table-{ident}", self._hub.store, request["method"]
-        before = find_publication(table, policy, store, method=method)
-        if before is not None:
-            release = self._hub.releases.find_by_publisher(before)
+        publisher = find_publication(table, policy, store, method=method)
+        if publisher is not None:
+            release = self._hub.releases.find_by_publisher(publisher)
             self._hub.write(lambda tx: self._end(tx, ident, state="done", release=release))
             return
         publish_table(
@@ -278,15 +280,15 @@ class Jobs:
         )
 
     def _run_draft(self, job: dict[str, Any]) -> None:
-        """Measures a private draft in a process of its own; nothing is published."""
+        """Measure a private draft in a child process; nothing is published."""
         draft = self._hub.drafts.get(job["request"]["draft"])
         self._progress[job["id"]] = (0.3, "measuring")
-        watch = self._cancellations[job["id"]]
+        cancellation = self._cancellations[job["id"]]
         figures = measure_in_subprocess(
             self._hub.tables.blob(draft["table"]),
             self._hub.bundle(draft["policy_hash"]).to_bytes(),
             draft["kind"],
-            is_cancelled=lambda: watch.cancelled or self._stopping.is_set(),  # the next server begins it anew
+            is_cancelled=lambda: cancellation.cancelled or self._stopping.is_set(),  # the next server restarts it
         )
 
         def end(tx: Transaction) -> None:

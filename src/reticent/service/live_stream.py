@@ -1,8 +1,8 @@
-"""A stream that is running: its engine, its journal, and the keys of the batches it has released.
+"""A running stream: its engine, its journal and the idempotency keys of its batches.
 
-One transaction holds the released lines, the change of the state and the key of the batch. A batch that comes again
-with its key gets the stored lines again: to place it anew would be a second publication of the same people. Batches that wait
-together are placed as one, so that what a batch costs beside its records is paid once; each keeps its place, its key and its answer.
+One transaction stores the released lines, the change of the state and the key of a batch. A batch that is sent again
+with its key gets the stored lines: to process it again would be a second publication of the same people. Batches that
+wait at the same time are processed together, so that fixed costs occur once; each keeps its position, key and answer.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from reticent.service.uploads import ARROW
 from reticent.store import SnapshotWriter, Store, Transaction
 
 KEYS, STOPPED = "key", "stopped"
-# Batches whose keys are remembered; at a batch a second a feed may retry for a day.
+# Batches whose keys are stored; at one batch per second a feed may retry for a day.
 _MAX_KEYS = 100_000
 _LATEST_LINES = 20
-# Records that are placed at once: beyond this many there is nothing left to gain, and memory to lose.
+# Records processed at once; more would cost memory and save no time.
 _MAX_RECORDS = 10_000
 _FIGURES_INTERVAL = 0.25
-# Points of the charts: an hour of a busy stream, a second apart.
+# Points of the charts: one hour of a busy stream at one point per second.
 _TREND_POINTS = 3_600
-# Seconds that the meter looks back.
+# Seconds of the past that the meter reports on.
 _WINDOW_SECONDS = 10.0
 _TYPE_OFFSET, _GROUP_LETTER, _NEWLINE = len(b'{"type":"'), ord("g"), ord("\n")
-"""Where a line says what it is; a group, which opens before its first record, begins with a letter of its own."""
+"""Position of the type in a line, and first letter of the type of a group, whose line precedes its first record."""
 
 
 class Meter:
-    """Counts rows and times of batches; `read` looks back ten seconds."""
+    """Rows and latencies of batches; `read` covers the last ten seconds."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -56,13 +56,13 @@ class Meter:
         self.batches = 0
 
     def add(self, rows: int, seconds: float) -> None:
-        """A batch is on disk, so many seconds after it came in."""
+        """Add a stored batch and the seconds from its arrival to its commit."""
         self._batches.append((time.monotonic(), rows, seconds))
         self.rows += rows
         self.batches += 1
 
     def read(self) -> dict[str, float]:
-        """Rows per second, and the median and the 99th percentile of the latency in milliseconds."""
+        """Return rows per second, and the median and 99th percentile of the latency in milliseconds."""
         now = time.monotonic()
         recent = [(rows, seconds) for at, rows, seconds in tuple(self._batches) if at > now - _WINDOW_SECONDS]
         times = sorted(seconds for _, seconds in recent)
@@ -76,7 +76,7 @@ class Meter:
 
 @dataclass(repr=False)
 class PushResult:
-    """The answer to a batch: its lines, and where they stand in the stream once they are on disk."""
+    """The answer to a batch: its lines, and their position in the stream after the commit."""
 
     lines: bytes
     rows: int
@@ -88,19 +88,19 @@ class PushResult:
 
 @dataclass(frozen=True, repr=False)
 class _StoredBatch:
-    """A batch by its key: what it was, and where its lines are in which entry of the outbox."""
+    """A batch by its key: its digest, and the position of its lines in an entry of the outbox."""
 
     digest: str
     start: int
     length: int
     number: int = -1
     result: PushResult | None = None
-    """The batch itself, until the group it belongs to is on disk."""
+    """The answer, until the group of the batch is stored."""
 
 
 @dataclass(frozen=True, repr=False)
 class _QueuedBatch:
-    """A batch that is read and not placed yet."""
+    """A batch that is parsed but not processed yet."""
 
     batch: Batch
     key: str | None
@@ -109,7 +109,7 @@ class _QueuedBatch:
 
 
 class LiveStream:
-    """One stream; all methods but the readers run on the writer's thread."""
+    """One stream; all methods that change it run in the writer's thread."""
 
     def __init__(self, name: str, policy: Policy, store: Store, *, keep_days: float | None = None) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class LiveStream:
         self.latest: deque[bytes] = deque(maxlen=_LATEST_LINES)
         self.subscribers: list[Callable[[], None]] = []
         self.trend: deque[tuple[float, int, dict[str, float]]] = deque(maxlen=_TREND_POINTS)
-        """Time, records so far and figures, a second apart at least: what a chart shows to whoever comes later."""
+        """Time, number of records and metrics, at most one point per second, for the charts of pages opened later."""
         self.stopped = False
         self.cursor = -1
         self._store = store
@@ -135,7 +135,7 @@ class LiveStream:
 
     @property
     def publication(self) -> StreamPublication:
-        """The publication, built from the store when it is not in memory."""
+        """The publication, restored from the store if it is not in memory."""
         if self._publication is None:
             self._publication = self._restore()
         return self._publication
@@ -156,7 +156,7 @@ class LiveStream:
         return publication
 
     def _load_keys(self) -> OrderedDict[str, _StoredBatch]:
-        """The keys by entry of the outbox, the oldest first."""
+        """Return the stored batches by key, oldest first."""
         keys: OrderedDict[str, _StoredBatch] = OrderedDict()
         rows = sorted((int(number), value) for number, value in self._store.items(self.publisher, KEYS).items())
         for number, value in rows:
@@ -165,35 +165,35 @@ class LiveStream:
         return keys
 
     def codebook(self) -> bytes:
-        """What recipients need to read the lines; nothing of it is private."""
+        """Return the codebook that recipients need to read the lines; it is public."""
         if self._codebook is None:
             self._codebook = self.publication.codebook()
         return self._codebook
 
     def begin(self, tx: Transaction) -> None:
-        """Builds the engine, and stores the state of a stream that has none yet: neither is left to the first batch."""
+        """Build the engine and store the state of a new stream, before the first batch."""
         publication = self.publication
         if self._store.snapshot(self.publisher) is None:
             tx.put_snapshot(self.publisher, publication.snapshot())
 
     def stop(self, tx: Transaction) -> None:
-        """Takes no more records until it is told to go on; what was released stays."""
+        """Stop taking records until `resume`; released records stay."""
         tx.put(self.publisher, STOPPED, STOPPED, b"1")
         self.stopped = True
 
     def resume(self, tx: Transaction) -> None:
-        """Takes records again."""
+        """Take records again."""
         tx.delete(self.publisher, STOPPED, STOPPED)
         self.stopped = False
 
     def drop(self) -> None:
-        """Forgets everything in memory."""
+        """Discard the state in memory."""
         self._publication = None
 
     # Pushing
 
     def _begin_group(self) -> None:
-        """Nothing of the next group is there yet: neither what waits to be placed, nor what waits to be stored."""
+        """Start an empty group: no batch to process and no lines to store."""
         self._queue: list[_QueuedBatch] = []
         self._group: list[tuple[str | None, _StoredBatch]] = []
         self._released: list[bytes] = []
@@ -202,61 +202,67 @@ class LiveStream:
         self._length = 0
 
     def replay(self, key: str | None, digest: str) -> PushResult | None:
-        """The stored answer to a batch that came before."""
+        """Return the stored answer to a batch that was sent before, or None."""
         self.publication  # noqa: B018 - reads the keys
-        seen = self._keys.get(key) if key is not None else None
-        if seen is None:
+        stored = self._keys.get(key) if key is not None else None
+        if stored is None:
             return None
-        if seen.digest != digest:
+        if stored.digest != digest:
             raise ServiceError(409, "key", "This idempotency key was used for another batch.", "Use a new key.")
-        if seen.result is not None:
-            return seen.result
-        if not seen.length:
-            return PushResult(b"", 0, seen.number, replayed=True)
-        entry = next(iter(self._store.outbox(self.publisher, after=seen.number - 1)), None)
-        if entry is None or entry.number != seen.number:
-            raise ServiceError(410, "key", "The released lines of this batch are no longer kept.", "Do not repeat it.")
-        return PushResult(entry.payload[seen.start : seen.start + seen.length], 0, seen.number, replayed=True)
+        if stored.result is not None:
+            return stored.result
+        if not stored.length:
+            return PushResult(b"", 0, stored.number, replayed=True)
+        entry = next(iter(self._store.outbox(self.publisher, after=stored.number - 1)), None)
+        if entry is None or entry.number != stored.number:
+            raise ServiceError(
+                410,
+                "key",
+                "The released lines of this batch were deleted by the retention limit.",
+                "Do not send this batch again.",
+            )
+        return PushResult(entry.payload[stored.start : stored.start + stored.length], 0, stored.number, replayed=True)
 
     def read(self, body: bytes, kind: str) -> Batch:
-        """A batch as it was sent; refused whole when one of its records cannot be released."""
+        """Parse a batch; reject all of it if one of its records cannot be released."""
         reader = self.publication.reader
         batch = reader.arrow(check_arrow_stream(body)) if kind == ARROW else reader.ndjson(body)
         if batch.rejected:
             row, reason, _ = batch.rejected[0]
             raise DataError(
                 f"Record {row + 1}: {reason}; {len(batch.rejected):,} of {batch.total:,} records cannot be released.",
-                hint="Correct or leave them out, and send the batch again; nothing of it was released.",
+                hint="Correct or remove these records and send the batch again; no record of it was released.",
             )
         if not batch.total:
-            raise DataError("There are no records in the body.", hint="Write one JSON object per line.")
+            raise DataError("The body has no records.", hint="Write one JSON object per line.")
         return batch
 
     def push(self, batch: Batch, key: str | None, digest: str) -> PushResult:
-        """Takes a batch in; it is placed with those that come together with it, and `flush` stores them."""
+        """Queue a batch; it is processed with the other queued batches, and `flush` stores them."""
         pushed = PushResult(b"", batch.total)
         self._queue.append(_QueuedBatch(batch, key, digest, pushed))
         if key is not None:
             self._keys[key] = _StoredBatch(digest, 0, 0, result=pushed)
-        if sum(one.batch.total for one in self._queue) >= _MAX_RECORDS:
+        if sum(queued.batch.total for queued in self._queue) >= _MAX_RECORDS:
             self._process_queue()
         return pushed
 
     def _process_queue(self) -> None:
-        """Places what waits: one look at the ledger, one step of the engine and one of the judge for all of it."""
+        """Process all queued batches with one check of the ledger, one step of the engine and one of the verifier."""
         waiting, self._queue = self._queue, []
         if not waiting:
             return
-        batch = concat_batches([one.batch for one in waiting])
+        batch = concat_batches([queued.batch for queued in waiting])
         persons = self.population.hash_table_persons(batch.table)
         self.population.refuse_shared_persons(persons)
         released = self.publication.take(batch)
-        held = self.publication.engine.counts.withheld
-        parts = split_lines(released.lines, [one.batch.total for one in waiting])
-        for one, lines in zip(waiting, parts, strict=True):
-            # What was held belongs to earlier batches, perhaps of other feeds: readers get it, not the sender.
-            one.result.lines, one.result.pending = lines, held
-            self._group.append((one.key, _StoredBatch(one.digest, self._length, len(lines), result=one.result)))
+        pending = self.publication.engine.counts.withheld
+        parts = split_lines(released.lines, [queued.batch.total for queued in waiting])
+        for queued, lines in zip(waiting, parts, strict=True):
+            # Late lines belong to earlier batches, perhaps of other feeds: subscribers get them, the sender does not.
+            queued.result.lines, queued.result.pending = lines, pending
+            stored = _StoredBatch(queued.digest, self._length, len(lines), result=queued.result)
+            self._group.append((queued.key, stored))
             self._length += len(lines)
         self._length += len(released.late_lines)
         self._released += [released.lines, released.late_lines]
@@ -264,7 +270,7 @@ class LiveStream:
         self._persons.append(persons)
 
     def flush(self, tx: Transaction) -> None:
-        """Stores what was taken in since the last flush: lines, change of state and keys, in one transaction."""
+        """Store the lines, the state and the keys since the last flush in one transaction."""
         self._process_queue()
         group, lines, journals, persons = self._group, b"".join(self._released), self._journals, self._persons
         self._begin_group()
@@ -272,7 +278,7 @@ class LiveStream:
             return
         self.population.record(tx, np.concatenate(persons))
         self._store_state(tx, journals)
-        # An entry without lines still gives the keys a place.
+        # An entry without lines still gives the keys a number.
         number = tx.put_outbox(self.publisher, "ndjson", lines)
         keys = {key: [seen.digest, seen.start, seen.length] for key, seen in group if key is not None}
         if keys:
@@ -288,12 +294,12 @@ class LiveStream:
         self._sample_figures()
 
     def on_idle(self) -> None:
-        """Takes the figures of the last batches, which came too soon after the ones before."""
+        """Read the metrics once more after the last batches, which may have followed too fast."""
         self._figures_time = -_FIGURES_INTERVAL
         self._sample_figures()
 
     def _sample_figures(self) -> None:
-        """Takes the engine's figures now and then: only this thread may ask an engine that it also changes."""
+        """Read the metrics at intervals; only the writer's thread may read an engine that it also changes."""
         now = time.monotonic()
         engine = self.publication.engine
         if now - self._figures_time > _FIGURES_INTERVAL and engine.counts.input:
@@ -311,7 +317,7 @@ class LiveStream:
             self._rewrite = None
 
     def after_commit(self) -> None:
-        """Takes the state when the journal has outgrown it; the next commits write it down, a piece each."""
+        """Begin a new snapshot if the journal has outgrown the last one; each of the next commits writes a piece."""
         if self._rewrite is None and self._last_delta >= 0 and self.publication.snapshot_due:
             self._rewrite = SnapshotWriter(self.publisher, self.publication.snapshot(), self._last_delta)
 
@@ -323,7 +329,7 @@ class LiveStream:
                 del self._keys[key]
 
     def record_push(self, done: PushResult, began: float) -> None:
-        """Notes what is on disk now, and wakes those who follow the stream."""
+        """Update the meter after a commit and wake the subscribers."""
         if not done.replayed and not done.seconds:
             done.seconds = time.perf_counter() - began
             self.meter.add(done.rows, done.seconds)
@@ -333,7 +339,7 @@ class LiveStream:
             wake()
 
     def status(self) -> dict[str, Any]:
-        """What an operator watches; nothing of it is private."""
+        """Return the figures for the operator; they contain no private data."""
         publication = self._publication
         engine = publication.engine if publication is not None else None
         counts, guarantee = (
@@ -354,7 +360,7 @@ class LiveStream:
 
 
 def concat_batches(batches: Sequence[Batch]) -> Batch:
-    """Batches without a bad record, one behind the other."""
+    """Return several batches without rejected records as one."""
     if len(batches) == 1:
         return batches[0]
     table = pa.concat_tables([batch.table for batch in batches]).combine_chunks()
@@ -364,7 +370,7 @@ def concat_batches(batches: Sequence[Batch]) -> Batch:
 
 
 def split_lines(lines: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """The lines of batches of these sizes, with the groups that their records open; nothing where records are held back."""
+    """Split lines into batches of these sizes, each with the groups that its records open; no lines if records are pending."""
     if len(sizes) == 1 or not lines:
         return [lines, *[b""] * (len(sizes) - 1)]
     text = np.frombuffer(lines, np.uint8)

@@ -1,8 +1,7 @@
-"""The page kit, closed: nonces in its template, one transport, an owner for every event, silence about addresses.
+"""Security settings for NiceGUI: nonces in its template, one transport, an owner for every event, no addresses in logs.
 
-The kit is made for pages whose visitors are all equal. Here a page belongs to the token it was built for, and whatever
-comes over the socket for it is asked again whose it is: a token that was revoked, or another one that took its place in
-the same browser, moves nothing any more.
+NiceGUI makes no difference between users. Here a page belongs to the token that opened it, and every event on its
+socket is checked again: a revoked token, or another token in the same browser, cannot change the page.
 """
 
 from __future__ import annotations
@@ -27,38 +26,38 @@ from reticent.service.problems import error_location, redact_logger
 from reticent.service.tokens import Token
 
 Handler = Callable[..., Any]
-# What the template asks for; the guard puts the same word into the policy of the answer.
+# The guard puts the same nonce into the content security policy of the answer.
 _NONCE = '<script nonce="{{ request.scope.nonce }}"'
 
 
 class _NonceLoader(BaseLoader):
-    """Marks the scripts of a template before anything is filled in, so that no data can carry the mark."""
+    """Adds nonces to the scripts of a template before it is filled in, so that no data can contain the nonce."""
 
     def __init__(self, loader: BaseLoader) -> None:
         self._loader = loader
 
     def get_source(self, environment: Environment, template: str) -> tuple[str, str | None, Callable[[], bool] | None]:
-        """The template's text, every script with a nonce."""
+        """Return the template's text with a nonce for every script."""
         text, path, fresh = self._loader.get_source(environment, template)
         return text.replace("<script", _NONCE), path, fresh
 
 
 class _PagesMount(Mount):
-    """The kit's place in the app: all addresses but those of the API, which speaks for itself."""
+    """NiceGUI's mount point: all addresses except those of the API."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether an address is a page's."""
+        """Return whether an address belongs to the pages."""
         return (Match.NONE, {}) if scope.get("path", "").startswith("/api/") else super().matches(scope)
 
 
 def reset() -> None:
-    """Lets the kit, of which there is one per process, be mounted into a further app."""
+    """Let NiceGUI, which exists once per process, be mounted into another app."""
     core.app.middleware_stack = None
     core.app.user_middleware.clear()
 
 
 def secure(app: FastAPI) -> None:
-    """Closes the kit that has just been mounted into an app."""
+    """Apply the security settings after NiceGUI was mounted into an app."""
     routes = app.router.routes
     routes[:] = [
         _PagesMount("", core.app) if isinstance(route, Mount) and route.app is core.app else route for route in routes
@@ -67,17 +66,17 @@ def secure(app: FastAPI) -> None:
     core.app.exception_handlers[Exception] = _respond_500
     redact_logger("nicegui")
     environment = kit_client.templates.env
-    if not isinstance(environment.loader, _NonceLoader):  # the kit is one per process, apps may be several
-        assert environment.loader is not None  # noqa: S101 - the kit's own folder
+    if not isinstance(environment.loader, _NonceLoader):  # NiceGUI exists once per process, apps may be several
+        assert environment.loader is not None  # noqa: S101 - NiceGUI's own folder
         environment.loader = _NonceLoader(environment.loader)
         _check_event_owners()
 
 
 def _check_event_owners() -> None:
     sio = core.sio
-    # Long polling would let one request after the other speak for a socket.
+    # With long polling, each request could act for a socket.
     sio.eio.transports = ["websocket"]
-    sio.eio.cors_allowed_origins = []  # other origins are turned away before
+    sio.eio.cors_allowed_origins = []  # the middleware rejects other origins before
     core.app.config.socket_io_js_transports = ["websocket"]
     handlers = sio.handlers["/"]
     for name, handler in list(handlers.items()):
@@ -113,20 +112,20 @@ async def _resolve(value: Any) -> Any:
 
 
 def is_page_owner(environ: dict[str, Any] | None, page: str | None) -> bool:
-    """Whether the visitor behind a socket, as they are known now, is the one a page was built for."""
+    """Return whether the current user of a socket is the user who opened the page."""
     scope = (environ or {}).get("asgi.scope")
     if scope is None or "reticent" not in scope:
         return False
-    return is_page_of(page, scope["access"].visitor(HTTPConnection(scope)))
+    return is_page_of(page, scope["access"].user_of(HTTPConnection(scope)))
 
 
 def is_page_of(page: str | None, user: Token | None) -> bool:
-    """Whether a page was built for a visitor."""
+    """Return whether a user opened the page."""
     client = kit_client.Client.instances.get(page or "")
     if client is None or user is None:
         return False
-    built_for: Token = client.request.scope["reticent"][1]
-    return user.id == built_for.id
+    owner: Token = client.request.scope["reticent"][1]
+    return user.id == owner.id
 
 
 async def _respond_404(_: Request, __: Exception) -> Response:

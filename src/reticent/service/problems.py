@@ -1,4 +1,4 @@
-"""Errors in one shape: {"error": {"code", "message", "hint"}}. Nothing in it quotes the data, and neither does the log: addresses and the words of exceptions stay out of it."""
+"""Error answers of the form {"error": {"code", "message", "hint"}}. Neither they nor the log quote data or addresses."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from reticent.errors import (
 )
 
 _CLIENT_GONE = "the handler is closed"
-"""What the event loop says where a client is gone before its answer is written."""
+"""Part of the event loop's message if a client disconnects before its answer is written."""
 
 
 class RedactingFilter(logging.Filter):
-    """Reduces what others log to what went wrong and where."""
+    """Reduces log records of libraries to the type and the location of an error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record may be logged, after its exception was replaced by the name of it."""
+        """Replace the exception of a record by its type and return whether to log the record."""
         if record.exc_info and record.exc_info[1] is not None:
             if isinstance(record.exc_info[1], RuntimeError) and _CLIENT_GONE in str(record.exc_info[1]):
                 return False
@@ -39,14 +39,14 @@ class RedactingFilter(logging.Filter):
 
 
 def redact_logger(name: str) -> None:
-    """Quiets a logger, once."""
+    """Add the filter to a logger, once."""
     log = logging.getLogger(name)
     if not any(isinstance(known, RedactingFilter) for known in log.filters):
         log.addFilter(RedactingFilter())
 
 
 def error_location(error: BaseException) -> str:
-    """An exception by its type and its place."""
+    """Return the type and the location of an exception."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -58,7 +58,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ServiceError(ReticentError):
-    """An error of the service itself: a status, a code and words."""
+    """An error of the service: an HTTP status, a code, a message and a hint."""
 
     def __init__(self, status: int, code: str, message: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -67,11 +67,11 @@ class ServiceError(ReticentError):
 
     @property
     def body(self) -> dict[str, str]:
-        """As clients and jobs are told it."""
+        """The error as clients and jobs get it."""
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
     def __reduce__(self) -> tuple[type[ServiceError], tuple[int, str, str, str]]:
-        """An error may come from another process."""
+        """Let the error be sent from another process."""
         return ServiceError, (self.status, self.code, self.message, self.hint)
 
 
@@ -84,7 +84,7 @@ class ErrorBody(BaseModel):
 
 
 class ErrorReply(BaseModel):
-    """The one shape of errors."""
+    """The form of all error answers."""
 
     error: ErrorBody
 
@@ -99,31 +99,31 @@ _STATUS: list[tuple[type[ReticentError], int, str]] = [
 ]
 _HTTP_MESSAGES = {
     404: ("not-found", "There is no such address."),
-    405: ("method", "This address does not take that method."),
+    405: ("method", "This address does not accept this HTTP method."),
 }
 
 
 def to_service_error(error: Exception) -> ServiceError:
-    """Any exception as one of ours; the text of a foreign one may quote data and is dropped."""
+    """Convert any exception to a ServiceError; the text of a foreign exception may quote data and is dropped."""
     if isinstance(error, ServiceError):
         return error
     for kind, status, code in _STATUS:
         if isinstance(error, kind):
             return ServiceError(status, code, error.message, error.hint)
-    words = error_location(error)
-    LOG.error("%s", words)
-    return ServiceError(500, "bug", f"{words}; nothing was published.", "This is a bug; please report it.")
+    location = error_location(error)
+    LOG.error("%s", location)
+    return ServiceError(500, "bug", f"{location}; nothing was published.", "This is a bug; please report it.")
 
 
 def response(error: Exception, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Any exception as a response."""
+    """Return the response to any exception."""
     problem = to_service_error(error)
     again = {"Retry-After": "1"} if problem.status in (429, 503) else {}
     return JSONResponse({"error": problem.body}, problem.status, again | dict(headers or {}))
 
 
 def install(app: FastAPI) -> None:
-    """Makes every error of an app speak this shape."""
+    """Register the handlers that give all errors of an app this form."""
 
     async def ours(_: Request, error: Exception) -> JSONResponse:
         return response(error)
@@ -135,10 +135,10 @@ def install(app: FastAPI) -> None:
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - registered for this type
-        # Where and what kind of mistake, never the value that was sent: below its first two parts a location holds names the client chose.
+        # Only the type and the first two parts of the location: deeper parts contain names that the client chose.
         places = [f"{'.'.join(map(str, item['loc'][:2]))} ({item['type']})" for item in error.errors()[:5]]
-        words = f"The request does not fit: {', '.join(dict.fromkeys(places))}."
-        return response(ServiceError(422, "request", words, "See /api/v1/openapi.json."))
+        words = f"The request is malformed: {', '.join(dict.fromkeys(places))}."
+        return response(ServiceError(422, "request", words, "Compare it with /api/v1/openapi.json."))
 
     app.add_exception_handler(ReticentError, ours)
     app.add_exception_handler(HTTPException, http)

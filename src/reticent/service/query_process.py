@@ -1,10 +1,10 @@
-"""Questions to a release, answered in a process of their own that lets the feeds go first.
+"""A child process with low priority that answers queries on a release.
 
-To count a large release takes seconds of computing; beside the feeds, in one interpreter with them, they would wait for it. The
-process starts with the first question, keeps the last releases open, and ends with the server.
+Counts of a large release take seconds of CPU time; in the interpreter of the server they would delay the feeds. The
+process starts with the first query, keeps the last releases open and ends with the server.
 
-Guarantee: a question changes nothing; what fails there is told in words that quote no data.
-Not covered: many who ask at once; questions are answered one after the other.
+Guarantee: a query changes no data, and its error messages quote no data.
+Not covered: many queries at the same time; the process answers them one by one.
 Cost: the memory of a second interpreter and of two releases.
 """
 
@@ -29,83 +29,83 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MAX_OPEN = 2
-"""Releases that stay open, with all that their estimators have worked out."""
+"""Number of releases that stay open, with the intermediate results of their estimators."""
 
 
 @dataclass(frozen=True, repr=False)
 class ReleaseHandle:
-    """A release by its name, and how to get at it: its bytes alone, or the lines of a stream and their codebook."""
+    """The name of a release and a function that loads it: its bytes, or the lines of a stream and their codebook."""
 
     name: str
     load: Callable[[], tuple[bytes, bytes]]
 
 
 class QueryProcess:
-    """The process, as the server sees it."""
+    """The server's side of the query process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: ChildProcess | None = None
 
     def ask(self, handle: ReleaseHandle, work: Callable[..., T], *about: Any) -> T:
-        """Calls a function of a module with the release of a place and plain values, over there; not for the event loop."""
+        """Call `work(release, *about)` in the process, with a module-level function; do not call it in the event loop."""
         with self._lock:
             try:
                 answer, problem = self._exchange(handle, work, about)
             except (EOFError, OSError):
                 self.close()
-                words = "The question ended early, perhaps for want of memory."
-                raise ServiceError(500, "ask", words, "Ask for fewer values.") from None
+                words = "The query process ended early; it may have run out of memory."
+                raise ServiceError(500, "ask", words, "Query fewer values.") from None
         if problem is not None:
             raise problem
         return answer
 
     def _exchange(
-        self, place: ReleaseHandle, work: Callable[..., T], about: tuple[Any, ...]
+        self, handle: ReleaseHandle, work: Callable[..., T], about: tuple[Any, ...]
     ) -> tuple[T, ServiceError | None]:
         if self._process is None or not self._process.alive:
             self._process = ChildProcess(_serve_questions)
         link = self._process.pipe
-        link.send((place.name, work, about))
+        link.send((handle.name, work, about))
         if not link.recv():
             try:
-                link.send(place.load())
+                link.send(handle.load())
             except BaseException:
-                self.close()  # it waits for what does not come
+                self.close()  # the process would wait for the release forever
                 raise
         answer: tuple[T, ServiceError | None] = link.recv()
         return answer
 
     def close(self) -> None:
-        """Ends the process, whatever it is at."""
+        """Kill the process, whatever it is doing."""
         if self._process is not None:
             self._process.end()
 
 
 def _serve_questions(link: Connection) -> None:
-    """The other side: a question, the release where it is not open yet, and the answer."""
+    """Run in the child process: receive a query, and the release if it is not open, then send the answer."""
     set_low_priority()
-    known: OrderedDict[str, Received] = OrderedDict()
+    releases: OrderedDict[str, Received] = OrderedDict()
     while True:
         try:
             name, work, about = link.recv()
-            link.send(name in known)
-            data = None if name in known else link.recv()
+            link.send(name in releases)
+            data = None if name in releases else link.recv()
         except (EOFError, OSError):
             return
         try:
             if data is not None:
-                known[name] = open_received_release(*data)
-            known.move_to_end(name)
-            if len(known) > _MAX_OPEN:
-                known.popitem(last=False)
-            link.send((work(known[name], *about), None))
-        except Exception as error:  # noqa: BLE001 - it is told on the other side
+                releases[name] = open_received_release(*data)
+            releases.move_to_end(name)
+            if len(releases) > _MAX_OPEN:
+                releases.popitem(last=False)
+            link.send((work(releases[name], *about), None))
+        except Exception as error:  # noqa: BLE001 - the server raises it
             link.send((None, to_service_error(error)))
 
 
 def open_received_release(data: bytes, codebook: bytes) -> Received:
-    """A release as its recipient has it; with a codebook, the lines of a stream."""
+    """Open a release as its recipient does; with a codebook, `data` is the lines of a stream."""
     import orjson
 
     from reticent.read.received import Received, read

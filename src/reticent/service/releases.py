@@ -1,4 +1,4 @@
-"""Releases that the service has made: what the world may see, with the judge's verdict beside it."""
+"""The releases of the service: published data with their verification results."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from reticent.service.query_process import ReleaseHandle
 from reticent.service.zip_cache import ZipCache
 from reticent.store import Store, Transaction, schema
 
-# Releases whose first rows are remembered: a release does not change, and to read a large one takes its time.
+# Releases with cached first rows: a release never changes, and a large one takes long to read.
 _MAX_PREVIEWS = 32
 
 
 def _count_persons(tx: Transaction, publisher: str) -> int:
-    """Persons whom a publication has shown so far, as the ledger of the store counts them."""
+    """Return the number of persons in a publication so far, from the ledger of the store."""
     table = schema.population
     parts = [row["persons"] for row in tx.rows(table, table.c.publisher == publisher)]
     return len(np.unique(np.frombuffer(b"".join(parts), "<u8")))
 
 
 def first_rows(table: pa.Table, rows: int) -> list[list[str]]:
-    """The first rows as text."""
+    """Return the first rows as text."""
     cells = [row.values() for row in table.slice(0, rows).to_pylist()]
     return [["(missing)" if cell is None else str(cell) for cell in row] for row in cells]
 
 
 @dataclass(frozen=True)
 class TablePreview:
-    """A table of a release, as a page shows it."""
+    """A table of a release as a page displays it."""
 
     name: str
     rows: int
@@ -49,13 +49,13 @@ class TablePreview:
 
     @classmethod
     def of(cls, name: str, table: pa.Table, rows: int) -> TablePreview:
-        """The first rows, and how many different values there are in each column."""
+        """Return the first rows and the number of distinct values of each column."""
         distinct = [len(column.unique()) for column in table.columns]
         return cls(name, table.num_rows, table.column_names, distinct, first_rows(table, rows))
 
 
 class Releases:
-    """All releases that the actor's scope holds, the newest first; `note` tells the audit trail."""
+    """All releases in the actor's scope, newest first; `log` appends to the audit log."""
 
     def __init__(self, store: Store, zip_cache: ZipCache, log: Callable[[str, str], None]) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class Releases:
         )
 
     def add(self, tx: Transaction, passed: VerifiedRelease, publisher: str, *, source: str) -> str:
-        """Lists a release that a publisher has just stored; its data stays where it is."""
+        """List a release that a publisher has just stored; its data stays in the outbox."""
         ident, release, number = new_id(), passed.release, passed.entry.number
         persons = _count_persons(tx, publisher)
         earlier = [int(doc["persons"]) for doc in self.all() if doc["publisher"] == publisher]
@@ -88,18 +88,18 @@ class Releases:
         return ident
 
     def all(self) -> list[dict[str, Any]]:
-        """Every release without its data."""
+        """Return all releases without their data."""
         return [document for document in self._documents.all() if _is_in_scope(document)]
 
     def get(self, ident: str) -> dict[str, Any]:
-        """One release without its data."""
+        """Return a release without its data, or raise 404."""
         document = self._documents.get(ident)
         if not _is_in_scope(document):
-            raise self._documents.not_found_error()  # as if it were not there: even its being there is not theirs to know
+            raise self._documents.not_found_error()  # the same error as for an unknown id: the caller may not learn that it exists
         return document
 
     def load(self, ident: str) -> Release:
-        """One release with its data, withdrawn or not: for the judge."""
+        """Return a release with its data, even if it was withdrawn; for the verifier."""
         return from_bytes(self._payload(ident))
 
     def _payload(self, ident: str) -> bytes:
@@ -110,21 +110,21 @@ class Releases:
         return entry.payload
 
     def preview(self, ident: str, rows: int) -> list[TablePreview]:
-        """What a page shows of a release's tables: counts and a few rows, and nothing that has to be computed there."""
+        """Return the counts and the first rows of the tables of a release; 410 if it was withdrawn."""
         self._refuse_withdrawn(ident)
         return self._previews(ident, rows)
 
     def handle(self, ident: str) -> ReleaseHandle:
-        """Where a release is for whoever asks it; 410 when it was withdrawn."""
+        """Return the handle for queries on a release; 410 if it was withdrawn."""
         self._refuse_withdrawn(ident)
         return ReleaseHandle(ident, lambda: (self._payload(ident), b""))
 
     def find_by_publisher(self, publisher: str) -> str:
-        """The release that a publisher of one table has made."""
+        """Return the release of a publisher with a single table."""
         return next(str(release["id"]) for release in self.all() if release["publisher"] == publisher)
 
     def withdraw(self, tx: Transaction, ident: str) -> dict[str, Any]:
-        """Hands a release out no more; whoever has it keeps it, and the ledger goes on counting its persons."""
+        """Withdraw a release; recipients keep their copies, and the ledger still counts its persons."""
         release = self._documents.find(tx, ident)
         if release is None:
             raise self._documents.not_found_error()
@@ -133,24 +133,24 @@ class Releases:
         return release
 
     def drop(self, ident: str) -> None:
-        """Removes what was packed of a release; what is being read is read to its end."""
+        """Remove the zip files of a release; downloads in progress continue."""
         self._zip_cache.drop(ident)
         self._previews.cache_clear()
 
     def open(self, ident: str, file_format: str = "csv") -> BinaryIO:
-        """The folder of a release as a zip file, to be read piece by piece; 410 when it was withdrawn."""
+        """Open the zip file of a release and log the download; 410 if it was withdrawn."""
         file = self.pack(ident, file_format)
         self._log("download", f"release:{ident}")
         return file
 
     def pack(self, ident: str, file_format: str) -> BinaryIO:
-        """The same, before it is handed to anybody."""
+        """Open the zip file of a release without logging a download."""
         self._refuse_withdrawn(ident)
         return self._zip_cache.open(ident, file_format, lambda: self.load(ident))
 
     def _refuse_withdrawn(self, ident: str) -> None:
         if self.get(ident)["withdrawn"]:
-            raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask its custodian why.")
+            raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask the custodian for the reason.")
 
 
 def _is_in_scope(document: dict[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""How long the released batches of a stream can be read again: for ever, unless the operator says otherwise.
+"""How long subscribers can read the released batches of a stream: forever, unless the operator sets a limit.
 
-The server cannot know who still has to read what, so nothing goes by itself. With a limit, batches go once they are older
-than that, a few with each commit; a reader who asks for one that is gone is told so and never skips it unknowingly.
+With a limit, each commit deletes a few batches that are older. A subscriber who requests a deleted batch gets an error
+and so never skips a batch unknowingly.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from reticent.store import Store, Transaction, schema
 
 _SPACE = "hour"
 _HOUR = 3600
-# Batches that one commit removes at most: more than it adds, and few enough not to be noticed.
+# Most batches that one commit deletes: more than it adds, and few enough to be fast.
 _MAX_REMOVALS = 8
 
 
 class Retention:
-    """What is kept of one stream's releases; `days` None keeps all."""
+    """The retention limit of one stream; with `days` None all batches stay."""
 
     def __init__(self, publisher: str, days: float | None, *, clock: Callable[[], float] = time.time) -> None:
         self._publisher = publisher
@@ -33,7 +33,7 @@ class Retention:
         self.oldest = 0
 
     def load(self, store: Store) -> None:
-        """Reads where the store stands: its oldest batch, and the first batch of each hour."""
+        """Load the oldest batch and the first batch of each hour from the store."""
         table = schema.outbox.c
         (first,) = store.read(sa.select(sa.func.min(table.number)).where(table.publisher == self._publisher))[0]
         self.oldest = 0 if first is None else int(first)
@@ -42,30 +42,30 @@ class Retention:
         )
 
     def record_batch(self, tx: Transaction, number: int) -> None:
-        """A batch of this number goes into the store: notes its hour, and removes a few that are too old."""
+        """Record the hour of a new batch and delete a few old batches."""
         if self._seconds is None:
             return
         now = self._clock()
         hour = int(now // _HOUR)
         if not self._hours or self._hours[-1][0] < hour:
-            # What came before the first hour that was noted counts as of that hour: nobody knows how old it is.
+            # The age of batches before the first recorded hour is unknown: they count as part of that hour.
             first = number if self._hours else self.oldest
             self._hours.append((hour, first))
             tx.put(self._publisher, _SPACE, str(hour), str(first).encode())
-        # An hour is over for good when its last batch is too old; the one that is running never is.
+        # An hour is deleted when its last batch is too old; the current hour never is.
         while len(self._hours) > 1 and (self._hours[0][0] + 1) * _HOUR + self._seconds <= now:
             tx.delete(self._publisher, _SPACE, str(self._hours.popleft()[0]))
         below = min(self._hours[0][1], self.oldest + _MAX_REMOVALS)
         if below > self.oldest:
-            self.oldest = below  # readers look at it after they have read, so it must never lag behind
+            self.oldest = below  # `check` compares it after reading, so it must never lag behind the store
             tx.forget_outbox(self._publisher, below)
 
     def check(self, cursor: int) -> None:
-        """Refuses a cursor whose next batch is gone; to be asked after reading, for batches go meanwhile."""
+        """Reject a cursor whose next batch was deleted; call it after reading, since batches may be deleted meanwhile."""
         if cursor + 1 < self.oldest:
             raise ServiceError(
                 410,
                 "gone",
-                f"The batches before number {self.oldest} are no longer kept.",
-                f"Read on with cursor={self.oldest - 1}, and get what is missing from someone who has read it.",
+                f"The batches before number {self.oldest} were deleted by the retention limit.",
+                f"Continue with cursor={self.oldest - 1} and get the missing batches from another recipient.",
             )

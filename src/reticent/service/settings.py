@@ -1,4 +1,4 @@
-"""What an operator may set; the defaults are meant for a hospital's own machine."""
+"""The settings of the server; the defaults are for a machine of the hospital itself."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits and places of one server.
+    """Limits and addresses of one server.
 
     Attributes:
         store: path or URL of the private store.
         host: address to listen on.
         port: port to listen on.
-        demo: demonstration data, and no tokens needed on loopback.
-        studio: serve the pages too.
+        demo: serve synthetic data, and need no tokens on loopback.
+        studio: also serve the studio.
         max_body: largest request body in bytes.
         rate: requests per second that one token may make.
-        refusals: wrong tokens per second that one address may try.
-        timeout: seconds a client may take to send a body, and the server to answer.
-        session: seconds a sign-in to the studio lasts.
-        keep_days: days that a stream's released batches stay readable; None for ever.
-        keep: days that jobs, tables and releases are kept, by kind; for ever where it is not said.
+        wrong_token_rate: invalid tokens per second that one address may send.
+        timeout: seconds that a client may take to send a body, and the server to answer.
+        session: seconds that a studio session lasts.
+        keep_days: days that released batches of a stream stay readable; None means forever.
+        keep: days that jobs, tables and releases are kept, by kind; kinds without an entry are kept forever.
         certificate: file of the TLS certificate chain.
-        key: file of its private key.
-        oidc: the house's provider, for signing in to the studio.
-        plain: plain HTTP may be spoken off this machine, since a proxy speaks TLS for it.
+        key: file of the private key of the certificate.
+        oidc: the institution's provider for sign-in to the studio.
+        plain_http: allow plain HTTP on other addresses than loopback, behind a TLS proxy.
     """
 
     store: str
@@ -55,17 +55,17 @@ class Settings:
 
     @property
     def secure(self) -> bool:
-        """Whether the server speaks TLS: then cookies are kept to it and browsers are told to stay with it."""
+        """Whether the server uses TLS: cookies are then secure, and browsers get an HSTS header."""
         return self.certificate is not None
 
     @property
     def allows_anonymous(self) -> bool:
-        """Whether requests from this machine need no token: only in the demonstration, and only on loopback."""
+        """Whether requests from this machine need no token: only in the demonstration on loopback."""
         return self.demo and is_loopback(self.host)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or name means this machine and no other."""
+    """Return whether an address or host name is this machine's loopback."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -1,6 +1,6 @@
-"""Tokens: who may do what, and with which sources. Only a hash of each is kept; it is compared in constant time.
+"""Tokens with a role and a scope. The store contains only their hashes, which are compared in constant time.
 
-A token is `rt_<id>_<secret>`: the id finds the entry, the secret has 256 random bits, so one round of a hash suffices.
+A token is `rt_<id>_<secret>`: the id finds the entry; the secret has 256 random bits, so one round of a hash suffices.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from reticent.service.documents import OWNER, Documents
 from reticent.store import Store
 
 SPACE = "token"
-# How long a revoked token may still be taken from memory.
+# Seconds that a revoked token may still be accepted from the cache.
 _CACHE_SECONDS = 2.0
 _DUMMY_DIGEST = hashlib.sha256(b"nobody").hexdigest()
 
 
 class Role(StrEnum):
-    """What a token is for."""
+    """The role of a token."""
 
     FEED = "feed"
     ANALYST = "analyst"
@@ -40,13 +40,13 @@ _KINDS = {
     Role.FEED: ("stream", "evolving"),
     Role.ANALYST: ("stream", "evolving", "series", "table", "release"),
 }
-"""What a token of a role can be narrowed to; the other roles have no scope."""
+"""Kinds of sources in the scope of each role; the other roles have no scope."""
 _SCOPE = re.compile(r"([a-z]+):([^:*]{0,100}\*?)")
 
 
 @dataclass(frozen=True)
 class Token:
-    """What the store keeps of a token."""
+    """The stored entry of a token."""
 
     id: str
     name: str
@@ -55,15 +55,15 @@ class Token:
     created: float
     expires: float | None = None
     scope: tuple[str, ...] = ()
-    """Sources as `kind:name`, where `*` ends a name that merely begins so; empty for all."""
+    """Sources as `kind:name`, where `*` at the end matches any rest of the name; empty means all sources."""
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """From plain values, as documents keep it."""
+        """Build a token from the fields of a document."""
         return cls(**(fields | {"role": Role(fields["role"]), "scope": tuple(fields["scope"])}))
 
     def can_access(self, kind: str, name: str) -> bool:
-        """Whether the scope holds a source."""
+        """Return whether the scope includes a source."""
         source = f"{kind}:{name}"
         return not self.scope or any(
             source.startswith(part[:-1]) if part.endswith("*") else source == part for part in self.scope
@@ -74,7 +74,7 @@ class Token:
 
 
 OPERATOR = Token("operator", "the command line", Role.CUSTODIAN, "", 0.0)
-"""Who acts at the command line, as the audit trail says it."""
+"""The actor of the command line in the audit log."""
 
 
 class Tokens:
@@ -90,12 +90,14 @@ class Tokens:
     def create(
         self, name: str, role: Role, *, days: float | None = 365.0, scope: Sequence[str] = ()
     ) -> tuple[str, Token]:
-        """A new token: its text, to be shown once, and its entry."""
+        """Create a token and return its text, which is displayed once, and its entry."""
         check_scope(role, scope)
         if not 0 < len(name) <= 100 or not name.isprintable():
-            raise PolicyError("A token needs a name of 1 to 100 characters.", hint="Name the feed or the person.")
+            raise PolicyError(
+                "The name of a token must have 1 to 100 printable characters.", hint="Name the feed or the person."
+            )
         if days is not None and not days > 0:
-            raise PolicyError("A token must be valid for some time.", hint="Give --days above 0.")
+            raise PolicyError("The days of a token must be above 0.", hint="Give --days above 0.")
         now = self._clock()
         ident, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         until = None if days is None else now + days * 86_400
@@ -106,26 +108,26 @@ class Tokens:
         return f"rt_{ident}_{secret}", entry
 
     def all(self) -> list[Token]:
-        """All tokens, the oldest first."""
+        """Return all tokens, oldest first."""
         return [Token.of(fields) for fields in reversed(self._documents.all())]
 
     def revoke(self, ident: str) -> bool:
-        """Removes a token; tells whether it was there."""
+        """Remove a token and return whether it existed."""
         with self._store.transaction() as tx:
-            there = self._documents.find(tx, ident) is not None
-            if there:
+            exists = self._documents.find(tx, ident) is not None
+            if exists:
                 self._audit_log.append(tx, "revoke", f"token:{ident}")
             self._documents.delete(tx, ident)
         self._cache.pop(ident, None)
-        return there
+        return exists
 
     def find(self, text: str) -> Token | None:
-        """The entry of a token that is right and not expired, otherwise None."""
+        """Return the entry of a valid token that has not expired, or None."""
         ident, secret = _parts(text)
         entry = self._entry(ident) if ident else None
-        # The work is the same whether the id is known or not.
-        right = hmac.compare_digest(_digest(secret), entry.digest if entry else _DUMMY_DIGEST)
-        if entry is None or not right or (entry.expires is not None and entry.expires <= self._clock()):
+        # An unknown id takes the same work, so that the time does not disclose it.
+        matches = hmac.compare_digest(_digest(secret), entry.digest if entry else _DUMMY_DIGEST)
+        if entry is None or not matches or (entry.expires is not None and entry.expires <= self._clock()):
             return None
         return replace(entry, digest="")
 
@@ -143,23 +145,23 @@ class Tokens:
 
 
 def check_scope(role: Role, scope: Sequence[str]) -> None:
-    """Refuses a scope that a role cannot have."""
+    """Reject a scope that a role cannot have."""
     if scope and role not in _KINDS:
-        raise PolicyError(f"A token of role {role} has no scope.", hint="Leave the scope out, or choose another role.")
+        raise PolicyError(f"A token of role {role} has no scope.", hint="Remove the scope, or choose another role.")
     for part in scope:
         match = _SCOPE.fullmatch(part)
         if match is None or match[1] not in _KINDS[role] or not part.isprintable():
             raise PolicyError(
-                "A scope names sources as kind:name; * may end a name.",
-                hint=f"For {role} the kinds are {', '.join(_KINDS[role])}: such as stream:ward7 or stream:ward*.",
+                "A scope must be kind:name; * may end the name.",
+                hint=f"Use {', '.join(_KINDS[role])} for the role {role}, such as stream:ward7 or stream:ward*.",
             )
 
 
 def _parts(text: str) -> tuple[str, str]:
     kind, _, rest = text.partition("_")
     ident, _, secret = rest.partition("_")
-    fine = kind == "rt" and len(ident) == 12 and ident.isascii() and ident.isalnum() and len(secret) <= 100
-    return (ident, secret) if fine else ("", "")
+    is_token = kind == "rt" and len(ident) == 12 and ident.isascii() and ident.isalnum() and len(secret) <= 100
+    return (ident, secret) if is_token else ("", "")
 
 
 def _digest(secret: str) -> str:

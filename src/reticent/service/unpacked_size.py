@@ -1,12 +1,12 @@
-"""How large a packed table would be in memory, from what it says of itself, before anything unpacks it.
+"""The size of a Parquet or Arrow table in memory, computed from its metadata before it is unpacked.
 
-Parquet and Arrow hold more than they weigh: pages and buffers are compressed, a value that comes again is a number, and a column of
-nothing has no bytes at all. Some hundred bytes can stand for a billion rows.
+Parquet and Arrow files can be much smaller than their tables: they compress pages and buffers, store repeated values as
+numbers, and need no bytes for an empty column. A few hundred bytes can encode a billion rows.
 
-Guarantee: against whoever sends a small body that stands for a large table: what is unpacked is at most 256 MiB, or four times
-    the body, a cell counting for eight bytes at least; anything larger is refused before it is unpacked.
-Not covered: a Parquet file made by hand whose pages are larger than its footer says.
-Cost: the headers of Arrow messages; of Parquet a look at the text columns, in which values that come again are not repeated.
+Guarantee: against an attacker who sends a small body that encodes a large table. The server rejects a body before it
+    unpacks more than 256 MiB, or four times the body, where each cell counts as at least eight bytes.
+Not covered: a Parquet file made by hand whose pages are larger than its footer states.
+Cost: the headers of Arrow messages; for Parquet also a pass over the text columns with repeated values as numbers.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from reticent.errors import DataError
 
 _MAX_BYTES, _GROWTH, _CELL = 256 << 20, 4, 8
 ARROW_STREAM = b"\xff\xff\xff\xff"
-"""How a stream of Arrow begins."""
+"""The first bytes of an Arrow stream."""
 _DICTIONARY, _RECORDS = 2, 3  # kinds of Arrow messages
 _VIEWS = (pa.string_view(), pa.binary_view())
 
 
 def refuse_bombs(data: bytes) -> None:
-    """Refuses a Parquet or Arrow body that stands for much more than it weighs; leaves all others to their readers."""
+    """Reject a Parquet or Arrow body that encodes a far larger table; ignore all other bodies."""
     limit = max(_MAX_BYTES, _GROWTH * len(data))
     try:
         size = 0
@@ -40,18 +40,18 @@ def refuse_bombs(data: bytes) -> None:
             if size > limit:
                 break
     except (pa.ArrowException, OSError, ValueError, KeyError, IndexError):
-        raise DataError("This is no sound Parquet or Arrow.", hint="Write or copy it again.") from None
+        raise DataError("The Parquet or Arrow file is corrupt.", hint="Write or copy the file again.") from None
     if size > limit:
         raise DataError(
-            f"Unpacked, this would be more than {limit >> 20:,} MiB.",
+            f"The table would take more than {limit >> 20:,} MiB of memory.",
             hint="Send it in parts, or use the command line.",
         )
 
 
 def check_arrow_stream(data: bytes) -> bytes:
-    """A body that is to be a stream of Arrow, if it is one and no bomb."""
+    """Return a body that is an Arrow stream of acceptable size; reject any other."""
     if not data.startswith(ARROW_STREAM):
-        raise DataError("The body is not a sound Arrow stream.", hint="Write it with pyarrow.ipc.new_stream.")
+        raise DataError("The body is not a valid Arrow stream.", hint="Write it with pyarrow.ipc.new_stream.")
     refuse_bombs(data)
     return data
 
@@ -68,9 +68,9 @@ def _sizes(data: bytes) -> Iterator[int]:
 
 
 def _parquet(data: bytes) -> Iterator[int]:
-    about = pq.read_metadata(io.BytesIO(data))
-    parts = [about.row_group(number) for number in range(about.num_row_groups)]
-    yield max(about.num_rows, sum(part.num_rows for part in parts)) * about.num_columns * _CELL
+    footer = pq.read_metadata(io.BytesIO(data))
+    parts = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    yield max(footer.num_rows, sum(part.num_rows for part in parts)) * footer.num_columns * _CELL
     yield sum(part.column(i).total_uncompressed_size for part in parts for i in range(part.num_columns))
     schema = pq.read_schema(io.BytesIO(data))
     texts = [field.name for field in schema if pa.types.is_large_string(field.type) or pa.types.is_string(field.type)]
@@ -81,7 +81,7 @@ def _parquet(data: bytes) -> Iterator[int]:
 
 
 def _repeated_size(schema: pa.Schema, read: Callable[[], pa.Table]) -> Iterator[int]:
-    """What values weigh that stand in a table once and are meant many times."""
+    """Yield the bytes of values that are stored once and repeated by reference."""
     names = [f.name for f in schema if pa.types.is_dictionary(f.type) or f.type in _VIEWS]
     if names:
         table = read()
@@ -95,7 +95,7 @@ def _length(column: pa.Array) -> int:
         return 0
     words = column.dictionary
     if not (pa.types.is_string(words.type) or pa.types.is_large_string(words.type)):
-        return 0  # of one width, so the cells count them
+        return 0  # values of fixed width are counted as cells
     return int(pc.sum(pc.binary_length(words).take(column.indices)).as_py() or 0)
 
 
@@ -103,17 +103,17 @@ def _length(column: pa.Array) -> int:
 
 
 def _stream_positions(data: bytes) -> Iterator[int]:
-    """Places of the messages of a stream."""
+    """Yield the positions of the messages of a stream."""
     at = 0
     while at < len(data) and (length := _number(data, at + 4, "<i")):
         if data[at : at + 4] != ARROW_STREAM or length < 0:
-            raise ValueError("the form of Arrow before 2019, or none")
+            raise ValueError("not an Arrow stream, or one in the format before 2019")
         yield at
         at += 8 + length + _Table(data, at + 8).number(3)
 
 
 def _file_positions(data: bytes) -> Iterator[int]:
-    """Places of the messages of a file, as its end lists them."""
+    """Yield the positions of the messages of a file from its footer."""
     length = _number(data, len(data) - 10, "<i")
     footer = _Table(data, len(data) - 10 - length)
     for field in (2, 3):
@@ -145,7 +145,7 @@ def _batch_size(data: bytes, batch: _Table, body: int) -> int:
 
 
 class _Table:
-    """A table of flatbuffers in some bytes."""
+    """A flatbuffers table."""
 
     def __init__(self, data: bytes, root: int, *, direct: bool = False) -> None:
         self._data = data
@@ -153,24 +153,24 @@ class _Table:
         self._fields = self._at - _number(data, self._at, "<i")
 
     def place(self, field: int) -> int:
-        """Where a field stands; 0 where it does not."""
+        """Return the position of a field, or 0 if it is absent."""
         if 4 + 2 * field >= _number(self._data, self._fields, "<H"):
             return 0
         offset = _number(self._data, self._fields + 4 + 2 * field, "<H")
         return self._at + offset if offset else 0
 
     def number(self, field: int, form: str = "<q") -> int:
-        """A field that is a number; 0 where it is left out."""
+        """Return a numeric field, or 0 if it is absent."""
         place = self.place(field)
         return _number(self._data, place, form) if place else 0
 
     def table(self, field: int) -> _Table:
-        """A field that is a table."""
+        """Return a field that is a table."""
         place = self.place(field)
         return _Table(self._data, place + _number(self._data, place, "<I"), direct=True)
 
     def vector(self, field: int) -> tuple[int, int]:
-        """Where the first of a field's elements stands, and how many there are."""
+        """Return the position of the first element of a vector field and the number of elements."""
         place = self.place(field)
         if not place:
             return 0, 0

@@ -1,4 +1,4 @@
-"""Records and tables that clients send: their content types; tables are read, never executed, never unpacked."""
+"""Uploaded records and tables: their content types, and readers that never unpack archives."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ CONTENT_TYPES = {
     NDJSON: "NDJSON",
     "application/octet-stream": "any of these",
 }
-_ARCHIVE_MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, and the workbooks that are one
+_ARCHIVE_MAGIC = (b"\x1f\x8b", b"PK\x03\x04", b"PK\x05\x06")  # gzip; zip, also of workbooks
 
 
 def read_upload(data: bytes) -> pa.Table:
-    """The whole table."""
+    """Return an uploaded table."""
     return _rephrase_errors(lambda: read_table(io.BytesIO(_refuse_archives(data))))
 
 
 def head_of(data: bytes, rows: int) -> pa.Table:
-    """Its first rows."""
+    """Return the first rows of an uploaded table."""
     return _rephrase_errors(lambda: read_head(io.BytesIO(_refuse_archives(data)), rows))
 
 
 def _rephrase_errors(read: Callable[[], pa.Table]) -> pa.Table:
-    """What is read; a complaint speaks of the file that was sent."""
+    """Call `read`, and name the uploaded file in its errors."""
     try:
         return read()
     except DataError as error:
@@ -44,11 +44,11 @@ def _rephrase_errors(read: Callable[[], pa.Table]) -> pa.Table:
 
 
 def _refuse_archives(data: bytes) -> bytes:
-    # A packed file of some megabytes can hold terabytes.
+    # An archive of a few megabytes can contain terabytes.
     if data.startswith(_ARCHIVE_MAGIC):
         raise DataError(
-            "Packed files and workbooks are not taken here.",
-            hint="Unpack it, or save the sheet as CSV; or use the command line.",
+            "The file is an archive or a workbook.",
+            hint="Unpack it, save the sheet as CSV, or use the command line.",
         )
     refuse_bombs(data)
     return data

@@ -1,8 +1,8 @@
-"""Group commit: one thread writes for all streams; what arrives while it commits goes into the next transaction.
+"""Group commit: one thread writes for all streams; steps that arrive during a commit go into the next transaction.
 
-A step has two halves. `check` may refuse it and changes nothing; `apply` changes an engine and the transaction. When an
-`apply` fails, or the commit does, nothing of the group is stored: every engine touched is dropped, to be built again
-from the store, and the steps are tried one by one, so that only the one at fault fails.
+A step has two parts. `check` may reject it and changes nothing; `apply` changes an engine and the transaction. If an
+`apply` or the commit fails, nothing of the group is stored. The writer then drops every engine involved, which is
+restored from the store, and tries the steps one by one, so that only the faulty step fails.
 """
 
 from __future__ import annotations
@@ -19,53 +19,53 @@ from reticent.errors import StateError
 from reticent.store import Store, Transaction
 
 LOG = logging.getLogger(__name__)
-# A group is closed at this many steps, so that the first of them does not wait for ever.
+# Most steps of a group, so that the first step does not wait too long.
 _MAX_STEPS = 128
-# Seconds that a group waits for as many steps as the last one had.
+# Seconds that a group waits for as many steps as the last group had.
 _GROUP_WAIT = 0.01
-# Seconds without a step after which keepers may do what need not be done at every commit.
+# Seconds without a step after which the writer calls `on_idle`.
 _IDLE_SECONDS = 0.5
-_NO_RECEIVER = "an answer found no taker"
+_NO_RECEIVER = "an answer could not be delivered"
 
 
 class Owner(Protocol):
-    """An engine's keeper."""
+    """The object that stores the changes of an engine."""
 
     def flush(self, tx: Transaction) -> None:
-        """Stores what was applied since the last time."""
+        """Store the changes since the last flush."""
 
     def after_commit(self) -> None:
-        """Called when it is on disk and everyone has their answer."""
+        """Run after the commit and its answers."""
 
     def on_idle(self) -> None:
-        """Called when nothing has come for a while."""
+        """Run when no step has arrived for a while."""
 
 
 class Step:
-    """One change of the store; of an engine too where a class of its own says so."""
+    """One change of the store; subclasses may also change an engine."""
 
     owner: Owner | None = None
-    """Who stores the steps of a group together; None when `apply` stores it."""
+    """The object that stores the steps of a group together; None if `apply` stores the change."""
 
     def __init__(self, apply: Callable[[Transaction], Any]) -> None:
         self._apply = apply
 
     def check(self) -> None:
-        """Refuses what cannot be done; changes nothing."""
+        """Reject an invalid step; change nothing."""
 
     def apply(self, tx: Transaction) -> Any:
-        """Does it; the value is the answer, given once it is on disk."""
+        """Make the change and return the answer, which is sent after the commit."""
         return self._apply(tx)
 
     def on_commit(self) -> None:
-        """Called once the change is on disk."""
+        """Run after the commit."""
 
     def drop(self) -> None:
-        """Forgets the engine in memory, which may be ahead of the store."""
+        """Discard the engine in memory, which may be ahead of the store."""
 
 
 class Writer:
-    """The thread; `submit` from anywhere."""
+    """The writing thread; any thread may call `submit`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -77,20 +77,20 @@ class Writer:
         self._thread.start()
 
     def submit(self, step: Step) -> Future[Any]:
-        """Queues a step; the future holds its answer when it is on disk, or its error."""
+        """Queue a step; the future gets its answer after the commit, or its error."""
         if not self._open:
-            raise StateError("The server is stopping.", hint="Send it again when it is back.")
+            raise StateError("The server is stopping.", hint="Send the request again when the server has restarted.")
         future: Future[Any] = Future()
         self._queue.put((step, future))
         return future
 
     @property
     def waiting(self) -> int:
-        """Steps that are queued, and not on disk yet."""
+        """The number of queued steps."""
         return self._queue.qsize()
 
     def close(self) -> None:
-        """Finishes what is queued, then stops."""
+        """Finish the queued steps, then stop."""
         self._open = False
         self._queue.put(None)
         self._thread.join()
@@ -102,7 +102,7 @@ class Writer:
                 item = self._queue.get(timeout=_IDLE_SECONDS if busy else None)
             except queue.Empty:
                 for owner in busy:
-                    _attempt("what follows a commit failed", owner.on_idle, level=logging.WARNING)
+                    _attempt("the idle work of a stream failed", owner.on_idle, level=logging.WARNING)
                 busy = []
                 continue
             if item is None:
@@ -113,9 +113,9 @@ class Writer:
             busy = list({id(owner): owner for owner in (*busy, *_owners(group))}.values())
 
     def _gather(self, first: tuple[Step, Future[Any]], usual: int) -> list[tuple[Step, Future[Any]]]:
-        """All that is queued; where the last group had several steps, a short while is waited for as many again.
+        """Return the queued steps; if the last group had several steps, wait briefly for as many.
 
-        A commit costs the same for one step as for ten, and who comes alone waits for nobody.
+        A commit costs the same for one step as for ten. A single step does not wait.
         """
         group, until = [first], time.monotonic() + _GROUP_WAIT
         while len(group) < _MAX_STEPS:
@@ -125,7 +125,7 @@ class Writer:
             except queue.Empty:
                 break
             if item is None:
-                self._queue.put(None)  # the last of all: what came before it is still done
+                self._queue.put(None)  # stop after this group
                 break
             group.append(item)
         return group
@@ -135,7 +135,7 @@ class Writer:
             return
         try:
             done = self._apply_group(group)
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing of the group was stored
+        except Exception as error:  # noqa: BLE001 - after any error nothing of the group is stored
             for step, _ in group:
                 step.drop()
             if len(group) == 1:
@@ -151,10 +151,10 @@ class Writer:
             if refused is not None:
                 _attempt(_NO_RECEIVER, future.set_exception, refused)
                 continue
-            _attempt("a follower could not be told", step.on_commit)
+            _attempt("a subscriber could not be notified", step.on_commit)
             _attempt(_NO_RECEIVER, future.set_result, value)
         for owner in _owners(group):
-            _attempt("what follows a commit failed", owner.after_commit, level=logging.WARNING)
+            _attempt("the work after a commit failed", owner.after_commit, level=logging.WARNING)
 
     def _apply_group(self, group: Sequence[tuple[Step, Future[Any]]]) -> list[tuple[Any, Exception | None]]:
         done: list[tuple[Any, Exception | None]] = []
@@ -162,7 +162,7 @@ class Writer:
             for step, _ in group:
                 try:
                     step.check()
-                except Exception as error:  # noqa: BLE001 - an answer for this step alone
+                except Exception as error:  # noqa: BLE001 - the answer to this step only
                     done.append((None, error))
                     continue
                 done.append((step.apply(tx), None))
@@ -176,7 +176,7 @@ def _owners(group: Sequence[tuple[Step, Future[Any]]]) -> list[Owner]:
 
 
 def _attempt(words: str, work: Callable[..., None], *values: Any, level: int = logging.DEBUG) -> None:
-    """Does what comes after a commit; the change stands, whatever becomes of it."""
+    """Run work that follows a commit and log its errors; the commit stays."""
     try:
         work(*values)
     except Exception as error:  # noqa: BLE001 - it must not stop the writer

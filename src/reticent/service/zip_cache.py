@@ -1,7 +1,6 @@
-"""Releases as zip files on disk: packed once, one at a time, and read from there by whoever downloads them.
+"""A cache of releases as zip files on disk: each is packed once and then read by all downloads.
 
-A release never changes, so neither does its file. However many readers there are, and however slowly they read, memory holds
-a piece for each of them and not the release.
+A release never changes, so its file does not either. Each download needs memory for one piece, not for the release.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _MAX_FILES = 8
 
 
 class ZipCache:
-    """The last few files, in a private folder that goes when the server does."""
+    """The last few files, in a private folder that is deleted when the server stops."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -30,30 +29,30 @@ class ZipCache:
         self._in_use: set[Path] = set()
 
     def open(self, name: str, file_format: str, load: Callable[[], Release]) -> BinaryIO:
-        """The zip file of a release, opened; made when it is not there."""
+        """Open the zip file of a release; create it if it does not exist."""
         with self._lock:
             file = self._folder / f"{name}.{file_format}.zip"
-            fresh = not file.exists()
-            if fresh:
+            is_new = not file.exists()
+            if is_new:
                 make_folder(self._folder, exist_ok=True)
                 self._pack(load(), file, file_format)
-            os.utime(file, ns=(now := time.time_ns(), now))  # the file system's own clock stands still for milliseconds
-            if fresh:
+            os.utime(file, ns=(now := time.time_ns(), now))  # the clock of the file system is too coarse
+            if is_new:
                 self._evict()
             return file.open("rb")
 
     def drop(self, name: str) -> None:
-        """Removes the files of a release."""
+        """Remove the files of a release."""
         with self._lock:
             for file in self._folder.glob(f"{name}.*.zip"):
                 self._remove(file)
 
     def _pack(self, release: Release, file: Path, file_format: str) -> None:
         with TemporaryDirectory(dir=self._folder) as folder:
-            where = release.to_dir(Path(folder) / "release", format=file_format)
+            parts = release.to_dir(Path(folder) / "release", format=file_format)
             unfinished = Path(folder) / "zip"
             with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED) as archive:
-                for part in sorted(where.iterdir()):
+                for part in sorted(parts.iterdir()):
                     archive.write(part, part.name)
             move(unfinished, file)
 
@@ -63,7 +62,7 @@ class ZipCache:
             self._remove(file)
 
     def _remove(self, file: Path) -> None:
-        """Whoever is reading it goes on reading it; on Windows it goes after them, with the next one that is made."""
+        """Remove a file; on Windows a file in use is removed later, when the next file is created."""
         self._in_use.discard(file)
         try:
             file.unlink(missing_ok=True)

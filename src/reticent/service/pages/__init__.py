@@ -1,4 +1,4 @@
-"""The studio: pages for the custodian, served by the same process, with every asset from this machine."""
+"""The studio: pages for custodians and analysts, served by the same process, with all assets from this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PAGES = (
 
 
 def mount(app: FastAPI) -> None:
-    """Adds the pages to an app."""
+    """Add the pages to an app."""
     from nicegui import ui
 
     from reticent.service import nicegui_setup

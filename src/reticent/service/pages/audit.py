@@ -1,4 +1,4 @@
-"""Audit: what was refuted first, then the attacks as pictures; the checks that hold are folded away."""
+"""Audit: refuted claims first, then the risk and the attacks; passed checks are collapsed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from reticent.service.routes.common import in_thread
 
 @studio_page("/audit", "History")
 async def audit(context: PageContext, id: str = "") -> None:  # noqa: A002 - the word in the address
-    """The page."""
+    """Draw the page."""
     known = await in_thread(context.hub.audits.all)
     if not known:
-        status_text("Nothing was audited yet. Choose a release on the page History.")
+        status_text("There are no audits yet. Choose a release on the page History.")
         return
     here = next((one for one in known if not id or one["id"] == id), None)
     if here is None:
@@ -57,11 +57,11 @@ def _findings_card(context: PageContext, here: dict[str, Any], names: dict[str, 
         for finding in refuted:
             _finding_row(finding)
         for attack in broken:
-            status_text(f"The attack {attack['attack']} was right more often than the claim allows.", bad=True)
+            status_text(f"The attack {attack['attack']} was correct more often than the claim allows.", bad=True)
         for note in here["notes"]:
             hint_text(note)
         if here["unchecked"]:
-            hint_text(f"Could not be checked here: {'; '.join(here['unchecked'])}.")
+            hint_text(f"Not checked: {'; '.join(here['unchecked'])}.")
         with ui.row().classes("gap-2"):
             for ident in here["releases"]:
                 ui.link(names.get(ident, ident), f"/release?id={ident}")
@@ -76,9 +76,9 @@ def _findings_card(context: PageContext, here: dict[str, Any], names: dict[str, 
 
 
 def _finding_row(finding: dict[str, Any]) -> None:
-    mark, colour = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
+    mark, color = ("check_circle", "positive") if finding["holds"] else ("cancel", "negative")
     with ui.row().classes("no-wrap items-start"):
-        set_label(ui.icon(mark, color=colour), "holds" if finding["holds"] else "refuted")
+        set_label(ui.icon(mark, color=color), "holds" if finding["holds"] else "refuted")
         measured = "" if finding["measured"] is None else f": measured {finding['measured']:g}"
         needed = finding.get("required")
         required = f", required {needed:g}" if isinstance(needed, int | float) else ""
@@ -86,19 +86,21 @@ def _finding_row(finding: dict[str, Any]) -> None:
 
 
 def _risk(here: dict[str, Any]) -> None:
-    """The risk of being found, and which columns it comes from."""
+    """Draw the re-identification risk and the contribution of each column."""
     risk = here.get("more", {}).get("risk")
     if not risk:
         return
-    with card("Risk of being found"):
-        ui.label("Of a reader who knows all quasi-identifiers of a person who is in the release.").classes("r-muted")
+    with card("Re-identification risk"):
+        ui.label(
+            "The attacker knows all quasi-identifiers of a person and knows that the person is in the release."
+        ).classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
             figure("highest", f"{risk['prosecutor']['highest']:.2f}")
             figure("mean", f"{risk['prosecutor']['mean']:.3f}")
             figure(f"records above a risk of {risk['threshold']:.2f}", f"{risk['prosecutor']['above']:.1%}")
-            figure("records that stand alone", f"{risk['uniqueness']:.1%}")
+            figure("unique records", f"{risk['uniqueness']:.1%}")
         if risk["contributions"]:
-            with ui.expansion("Which columns it comes from").classes("w-full"):
+            with ui.expansion("Risk by column").classes("w-full"):
                 rows = [
                     [
                         one["column"],
@@ -107,44 +109,53 @@ def _risk(here: dict[str, Any]) -> None:
                     ]
                     for one in risk["contributions"]
                 ]
-                data_table(("Column", "Values", "Mean risk by it alone", "Mean risk without it", "Its share"), rows)
+                data_table(
+                    (
+                        "Column",
+                        "Values",
+                        "Mean risk, only this column",
+                        "Mean risk, without this column",
+                        "Share of the risk",
+                    ),
+                    rows,
+                )
 
 
 def _attacks(here: dict[str, Any]) -> None:
     attacks = here.get("more", {}).get("attacks", ())
     if not attacks:
         return
-    with card("What attackers would get right"):
+    with card("Attack results"):
         chart(_bars(attacks)).classes("h-80")
         for attack in attacks:
             claim = attack["claim"]
-            conceded = "the release claims nothing of it" if claim is None else f"the release concedes {claim:.1%}"
+            bound = "the release states no risk bound" if claim is None else f"the risk bound is {claim:.1%}"
             with ui.column().classes("w-full gap-0"):
                 ui.label(f"{attack['attack']}: {attack['accuracy']:.1%}").classes("font-medium")
                 ui.label(attack["question"])
-                hint_text(f"{attack['tried']:,} persons tried, {conceded}.")
+                hint_text(f"{attack['tried']:,} persons attacked; {bound}.")
                 for note in attack.get("notes", ()):
                     hint_text(note)
 
 
 def _bars(attacks: Any) -> dict[str, Any]:
     names = [attack["attack"] for attack in attacks][::-1]
-    right = [to_percent(attack["accuracy"]) for attack in attacks][::-1]
-    conceded = [None if attack["claim"] is None else to_percent(attack["claim"]) for attack in attacks][::-1]
+    correct = [to_percent(attack["accuracy"]) for attack in attacks][::-1]
+    bounds = [None if attack["claim"] is None else to_percent(attack["claim"]) for attack in attacks][::-1]
     return {
         "grid": {"left": 8, "right": 24, "top": 52, "bottom": 20, "containLabel": True},
-        "legend": legend("right guesses", "conceded by the release"),
+        "legend": legend("correct guesses", "risk bound of the release"),
         "xAxis": percent_axis(min=0, max=100),
         "yAxis": axis(type="category", data=names, axisLabel={"color": GREY, "width": 110, "overflow": "truncate"}),
         "series": [
-            chart_series("bar", "right guesses", right, LINE),
-            chart_series("scatter", "conceded by the release", conceded, LINE_3, symbol="rect", symbolSize=[4, 16]),
+            chart_series("bar", "correct guesses", correct, LINE),
+            chart_series("scatter", "risk bound of the release", bounds, LINE_3, symbol="rect", symbolSize=[4, 16]),
         ],
     }
 
 
 def _passed_checks(here: dict[str, Any]) -> None:
-    holding = [finding for finding in here["findings"] if finding["holds"]]
-    with ui.expansion(f"{len(holding)} checks that hold").classes("w-full r-card"):
-        for finding in holding:
+    passed = [finding for finding in here["findings"] if finding["holds"]]
+    with ui.expansion(f"{len(passed)} passed checks").classes("w-full r-card"):
+        for finding in passed:
             _finding_row(finding)

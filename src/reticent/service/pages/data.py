@@ -1,4 +1,4 @@
-"""Data: send a table, or go on with one that was sent."""
+"""Data: upload a table, or continue with an uploaded one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reticent.service.routes.tables import store_table
 
 @studio_page("/", "Data", everybody=True)
 async def data(context: PageContext) -> None:
-    """The page; analysts go on to what was released."""
+    """Draw the page; analysts are sent to the page History."""
     if not context.is_custodian:
         ui.navigate.to("/history")
         return
@@ -24,13 +24,13 @@ async def data(context: PageContext) -> None:
     upload(context)
     tables = await in_thread(context.hub.tables.all)
     if tables:
-        with card("Tables that were sent"):
+        with card("Uploaded tables"):
             for table in tables[:50]:
                 _table_row(context, table)
 
 
 def upload(context: PageContext) -> None:
-    """Takes a table in and goes on to its roles."""
+    """Draw the upload of a table, which continues with the page Roles."""
 
     async def take_file(event: events.UploadEventArguments) -> None:
         content = await event.file.read()
@@ -39,46 +39,48 @@ def upload(context: PageContext) -> None:
         if document is not None:
             ui.navigate.to(f"/roles?table={document['id']}")
 
-    with card("Send a table"):
+    with card("Upload a table"):
         ui.label(
-            "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of what will stream or change. It goes into "
-            "this machine's private store and nowhere else."
+            "CSV, Parquet, Arrow or NDJSON: a table to release, or a sample of a stream, an evolving table or a series. The server "
+            "keeps it in its private store only."
         ).classes("r-muted")
         drop_area(context, "Choose a file, or drop it here", on_upload=take_file)
 
 
 def drop_area(context: PageContext, label: str, *, several: bool = False, **handlers: Any) -> ui.upload:
-    """A place to drop files, as large as the server takes them."""
+    """Return an upload area with the size limit of the server."""
     return uploader(label, largest=context.settings.max_body, several=several, **handlers)
 
 
 def file_name(text: str) -> str:
-    """A file's name without what could mean something else."""
+    """Return a file name without special characters."""
     return "".join(c if c.isalnum() or c in " ._()-" else "_" for c in text)[:100]
 
 
 async def read_policy_files(event: events.MultiUploadEventArguments) -> tuple[list[str], dict[str, str]]:
-    """The texts of the policies among files that were sent together, and of the others by name."""
+    """Return the texts of the uploaded policies, and the texts of the other files by name."""
     texts = {file_name(file.name): (await file.read()).decode("utf-8", "replace") for file in event.files}
     policies = [name for name in texts if name.endswith((".yaml", ".yml", ".json"))]
     return [texts.pop(name) for name in policies], texts
 
 
 def _table_row(context: PageContext, table: dict[str, Any]) -> None:
-    async def forget() -> None:
+    async def delete() -> None:
         await run_or_notify(in_thread(lambda: context.hub.delete_table(table["id"], at_once=True)))
         ui.navigate.to("/")
 
     def confirm() -> None:
-        words = "It cannot be brought back. What was released of it stays released."
-        confirm_dialog(f"Forget {table['name']}, its roles and its drafts?", words, "Forget it", forget)
+        words = "This cannot be undone. Releases of this table stay published."
+        confirm_dialog(f"Delete {table['name']}, its roles and its drafts?", words, "Delete table", delete)
 
     with ui.row().classes("w-full items-center gap-2"):
         with ui.column().classes("gap-0 grow"):
             ui.link(table["name"], f"/roles?table={table['id']}").classes("font-medium")
-            hint_text(f"{table['rows']:,} rows, {len(table['columns'])} columns, sent {format_time(table['created'])}")
-        for name, path in (("Roles", "/roles"), ("Try", "/drafts"), ("Compare", "/compare")):
+            hint_text(
+                f"{table['rows']:,} rows, {len(table['columns'])} columns, uploaded {format_time(table['created'])}"
+            )
+        for name, path in (("Roles", "/roles"), ("Drafts", "/drafts"), ("Compare", "/compare")):
             button = ui.button(name, on_click=partial(ui.navigate.to, f"{path}?table={table['id']}"))
             set_label(button, f"{name}: {table['name']}").props("flat dense no-caps")
         button = ui.button(icon="delete", on_click=confirm).props("flat dense round")
-        set_label(button, f"Forget {table['name']} and its drafts")
+        set_label(button, f"Delete {table['name']} and its drafts")

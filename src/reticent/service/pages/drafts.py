@@ -1,4 +1,4 @@
-"""Private drafts: a policy tried on a table; what they are, how they begin, and their figures in words."""
+"""Private drafts: releases of a table under several policies, measured but never published."""
 
 from __future__ import annotations
 
@@ -13,72 +13,72 @@ from reticent.service.hub import Hub
 from reticent.service.jobs import OPEN_STATES
 from reticent.service.pages.plan import Plan
 
-_VEIL = {"veil": "veil: each value among candidates, under a prior"}
+_VEIL = {"veil": "veil: the true value among candidates drawn from a prior"}
 METHODS = {
     "stream": _VEIL
     | {
-        "delay-free": "delay-free: groups of candidates, at once",
-        "castle": "castle: holds records back until they are safe",
+        "delay-free": "delay-free: groups of candidates, without delay",
+        "castle": "castle: records are pending until their group is large enough",
     },
-    "evolving": _VEIL | {"indexed": "indexed: groups that persons keep"},
+    "evolving": _VEIL | {"indexed": "indexed: persons stay in their groups"},
     "series": _VEIL
     | {
-        "m-distinct": "m-distinct: groups that keep their sets of values",
-        "m-invariance": "m-invariance: the same values around a person in every release",
-        "l-diversity": "l-diversity: each release by itself; nothing is promised over several",
+        "m-distinct": "m-distinct: groups keep their sets of values",
+        "m-invariance": "m-invariance: a person's group has the same values in every release",
+        "l-diversity": "l-diversity: each release separately; no guarantee across releases",
     },
     "table": {
-        "auto": "auto: tries mondrian, local and optimal, the least loss wins",
-        "optimal": "optimal: one level per column, least loss",
+        "auto": "auto: mondrian, local or optimal, with the lowest loss",
+        "optimal": "optimal: one level per column, lowest loss",
         "local": "local: levels differ from group to group",
-        "mondrian": "mondrian: cuts the table in halves",
-        "anatomy": "anatomy: values as they are, linked by group",
+        "mondrian": "mondrian: splits the table at medians",
+        "anatomy": "anatomy: unchanged values, linked by group",
     }
     | _VEIL,
 }
-"""Methods of each kind, the usual one first."""
+"""Methods of each kind, the default first."""
 MAX_DRAFTS = 12
 _LOCK = threading.Lock()
-# What a draft is compared by; the same measure for every method.
+# The measures of a draft; they are the same for every method.
 MEASURES = {
     "records": "records released",
-    "left out": "records left out",
-    "withheld": "records held back at the end",
-    "risk before": "highest risk of being found, before",
-    "risk": "highest risk of being found, now",
-    "guess": "best guess of a value right",
-    "loss": "information lost, mean of the quasi-identifiers",
-    "query error": "median error of a count",
-    "count_error": "error of a value's count, as recipients ask it",
-    "half width": "half of the 95% interval they get with it",
-    "model": "a model learnt from it is right",
-    "original": "one learnt from the original is right",
-    "constant": "always saying the same is right",
+    "suppressed": "records suppressed",
+    "withheld": "records withheld at the end",
+    "risk before": "highest re-identification risk, original",
+    "risk": "highest re-identification risk, release",
+    "guess": "attacker's best guess of a value correct",
+    "loss": "information loss, mean of the quasi-identifiers",
+    "query error": "median error of a count query",
+    "count error": "median error of a recipient's count of a value",
+    "half width": "half width of the 95% interval of this count",
+    "model": "accuracy of a model trained on the release",
+    "original": "accuracy of a model trained on the original",
+    "constant": "accuracy of always predicting the most frequent value",
 }
 _SUMMARY_PHRASES = {
     "records": "{} records released",
-    "left out": "{} left out",
-    "withheld": "{} held back",
-    "risk": "risk of being found {}",
-    "guess": "best guess of a value right {}",
-    "loss": "information lost {}",
+    "suppressed": "{} suppressed",
+    "withheld": "{} withheld",
+    "risk": "re-identification risk {}",
+    "guess": "best guess correct {}",
+    "loss": "information loss {}",
 }
 
 
 def begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> None:
-    """Tries a table under policies, each given as a name and the sections it replaces; nothing is published."""
+    """Start drafts of a table under several policies, each given as a name and the sections that it replaces."""
     if len(policies) > MAX_DRAFTS:
-        raise PolicyError(f"These are {len(policies)} drafts.", hint=f"Try at most {MAX_DRAFTS} at once.")
+        raise PolicyError(f"The form asks for {len(policies)} drafts.", hint=f"Make at most {MAX_DRAFTS} at once.")
     with _LOCK:
         _begin(hub, plan, policies)
 
 
 def _begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> None:
     accepted = [(name, hub.accept(plan.bundle(**sections))) for name, sections in policies]
-    fresh = [(name, policy) for name, policy in accepted if not _is_known(hub, plan, name, policy.hash)]
-    if not fresh:
-        raise PolicyError("These drafts are there already.", hint="Choose other methods or strengths.")
-    for name, policy in fresh:
+    new = [(name, policy) for name, policy in accepted if not _is_known(hub, plan, name, policy.hash)]
+    if not new:
+        raise PolicyError("These drafts exist already.", hint="Choose other methods or other values of k and l.")
+    for name, policy in new:
         policy.check_columns(plan.table["columns"])
         draft: dict[str, Any] = {
             "id": new_id(),
@@ -95,23 +95,23 @@ def _begin(hub: Hub, plan: Plan, policies: list[tuple[str, dict[str, Any]]]) -> 
 
 
 def _is_known(hub: Hub, plan: Plan, name: str, policy_hash: str) -> bool:
-    """Whether there is such a draft, at work or measured: a click too many makes no second one."""
-    same = [one for one in of_table(hub, plan.table["id"]) if one["policy_hash"] == policy_hash]
+    """Return whether such a draft is running or measured, so that a double click makes no second draft."""
+    same = [draft for draft in of_table(hub, plan.table["id"]) if draft["policy_hash"] == policy_hash]
     return any(
-        (one["name"], one["kind"]) == (name, plan.kind) and one["job"]["state"] in (*OPEN_STATES, "done")
-        for one in same
+        (draft["name"], draft["kind"]) == (name, plan.kind) and draft["job"]["state"] in (*OPEN_STATES, "done")
+        for draft in same
     )
 
 
 def table_variants(
     plan: Plan, methods: list[str], ks: list[int], privacy: dict[str, Any]
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Every method at every k, as names and sections of a policy."""
+    """Return every method with every k, as names and sections of a policy."""
     weights = {key: value for key, value in plan.settings.get("table", {}).items() if key not in ("method", "weights")}
     drafts = {}
     for method, k in product(methods, ks):
         own = dict(privacy)
-        if method in ("anatomy", "veil"):  # they protect values; k and t say nothing of them
+        if method in ("anatomy", "veil"):  # k and t do not apply to these methods
             own.pop("t", None)
         elif k > 1:
             own["k"] = k
@@ -121,12 +121,12 @@ def table_variants(
 
 
 def source_variants(plan: Plan, methods: list[str], ks: list[int], ls: list[int]) -> list[tuple[str, dict[str, Any]]]:
-    """Every method of a source at every l, and CASTLE at every k besides, as names and sections of a policy."""
+    """Return every method with every l, CASTLE also with every k, as names and sections of a policy."""
     settings = {name: value for name, value in plan.settings.get(plan.kind, {}).items() if name == "record"}
-    known = plan.settings.get("privacy", {}).get("l")
+    policy_l = plan.settings.get("privacy", {}).get("l")
     drafts = {}
     for method, l, k in product(methods, ls, ks):
-        privacy: dict[str, Any] = {"l": known if isinstance(known, dict) else l}
+        privacy: dict[str, Any] = {"l": policy_l if isinstance(policy_l, dict) else l}
         words = [method, f"l = {l}"]
         if method == "castle":
             privacy["k"] = k
@@ -137,7 +137,7 @@ def source_variants(plan: Plan, methods: list[str], ks: list[int], ls: list[int]
 
 
 def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
-    """The drafts of a table in the order they were made, each with the state of its job."""
+    """Return the drafts of a table, oldest first, each with the state of its job."""
     drafts = [draft for draft in hub.drafts.all() if draft["table"] == table]
     jobs = {job["request"]["draft"]: hub.jobs.show(job) for job in hub.jobs.documents.all() if job["kind"] == "draft"}
     waiting = {"state": "queued", "error": None}
@@ -145,37 +145,37 @@ def of_table(hub: Hub, table: str) -> list[dict[str, Any]]:
 
 
 def by_job(hub: Hub) -> dict[str, dict[str, Any]]:
-    """Drafts, by the jobs that try them."""
-    known = {draft["id"]: draft for draft in hub.drafts.all()}
+    """Return the drafts by the ids of their jobs."""
+    drafts = {draft["id"]: draft for draft in hub.drafts.all()}
     jobs = [job for job in hub.jobs.documents.all() if job["kind"] == "draft"]
-    return {job["id"]: known[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in known}
+    return {job["id"]: drafts[job["request"]["draft"]] for job in jobs if job["request"]["draft"] in drafts}
 
 
 def action_label(draft: dict[str, Any]) -> str:
-    """What a draft leads to: a table is published, a source is begun."""
-    return "Publish" if draft["kind"] == "table" else "Begin"
+    """Return the label of the next action: publish a table, or create a source."""
+    return "Publish" if draft["kind"] == "table" else "Create"
 
 
 def remove(hub: Hub, ident: str) -> None:
-    """Forgets a draft."""
+    """Delete a draft."""
     hub.write(lambda tx: hub.drafts.delete(tx, ident))
 
 
 def measures(figures: dict[str, Any]) -> dict[str, str]:
-    """The figures of a draft as text, by the names of `MEASURES`."""
+    """Return the measures of a draft as text, by the names of `MEASURES`."""
     counts, before, model = figures["records"], figures["before"], figures["model"]
     if model.get("original_accuracy", 0) <= model.get("constant_accuracy", 0):
-        model = {}  # the original itself teaches nothing, so there is nothing to lose
+        model = {}  # a model of the original is no better than a constant, so there is nothing to compare
     return {
         "records": f"{counts['published']:,}",
-        "left out": f"{counts['suppressed'] / max(1, counts['input']):.1%}",
+        "suppressed": f"{counts['suppressed'] / max(1, counts['input']):.1%}",
         "withheld": f"{counts['withheld']:,}",
         "risk before": f"{before['highest']:.2f}" if before else "-",
         "risk": f"{figures['risk']['highest']:.2f}" if figures["risk"] else "-",
         "guess": _percent_text(figures["guess"]),
         "loss": _percent_text(figures["loss"]),
         "query error": _percent_text(figures["query_error"].get("median")),
-        "count_error": _percent_text(figures["count_error"].get("error")),
+        "count error": _percent_text(figures["count_error"].get("error")),
         "half width": _percent_text(figures["count_error"].get("half_width")),
         "model": _percent_text(model.get("release_accuracy")),
         "original": _percent_text(model.get("original_accuracy")),
@@ -184,16 +184,16 @@ def measures(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def summary(figures: dict[str, Any]) -> str:
-    """The figures by which one draft is told from another, as one line."""
+    """Return the main measures of a draft as one line."""
     values = measures(figures)
     return "; ".join(
         words.format(values[name]) for name, words in _SUMMARY_PHRASES.items() if values[name] not in ("-", "0")
     )
 
 
-def short_names(known: list[dict[str, Any]]) -> list[str]:
-    """Names of drafts without what all of them have in common, for heads and legends."""
-    parts = [one["name"].split(", ") for one in known]
+def short_names(drafts: list[dict[str, Any]]) -> list[str]:
+    """Return the names of drafts without their common parts, for table headers and legends."""
+    parts = [draft["name"].split(", ") for draft in drafts]
     common = set(parts[0]).intersection(*parts) if len(parts) > 1 else set()
     return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
 

@@ -1,4 +1,4 @@
-"""Try: private drafts of a release, several at once; tuning publishes nothing."""
+"""Drafts: the form for private drafts of a release, and the list of drafts; nothing is published."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from reticent.service.routes.common import in_thread
 
 @studio_page("/drafts", "Data")
 async def drafts_page(context: PageContext, table: str = "") -> None:
-    """The page."""
-    steps("Try", table)
+    """Draw the page."""
+    steps("Drafts", table)
     if (plan := await load_plan(context, table)) is None:
         return
     body = ui.column().classes("w-full gap-4")
@@ -31,74 +31,76 @@ async def drafts_page(context: PageContext, table: str = "") -> None:
 
 
 def _form(context: PageContext, plan: Plan, listed: ui.column) -> None:
-    with card(f"Try {plan.table['name']} as {KINDS[plan.kind].partition(':')[0]}"):
-        status_text("Drafts are private: nothing is published here, whatever you try.")
-        known = drafts.METHODS[plan.kind]
-        usual = plan.settings.get(plan.kind, {}).get("method")
-        usual = usual if usual in known else next(iter(known))
-        methods = ui.select(known, value=[usual], label="Methods", multiple=True).classes("w-full")
+    with card(f"New drafts of {plan.table['name']} as {KINDS[plan.kind].partition(':')[0]}"):
+        status_text("Drafts are private: this page publishes nothing.")
+        options = drafts.METHODS[plan.kind]
+        default = plan.settings.get(plan.kind, {}).get("method")
+        default = default if default in options else next(iter(options))
+        methods = ui.select(options, value=[default], label="Methods", multiple=True).classes("w-full")
         methods.props("use-chips")
-        ask = _table_fields(plan) if plan.kind == "table" else _source_fields(plan)
+        variants = _table_fields(plan) if plan.kind == "table" else _source_fields(plan)
         if plan.kind != "table" and not plan.settings.get("prior"):
             with ui.row().classes("w-full items-center gap-1"):
-                status_text("The veil needs a prior, what readers know already.")
-                ui.link("Send or count one on the page Roles", f"/roles?table={plan.table['id']}")
+                status_text("The veil needs a prior: what an attacker knows before the release.")
+                ui.link("Upload or count a prior on the page Roles", f"/roles?table={plan.table['id']}")
 
         async def go() -> None:
             button.disable()
-            await run_or_notify(in_thread(lambda: drafts.begin(context.hub, plan, ask(methods.value))))
+            await run_or_notify(in_thread(lambda: drafts.begin(context.hub, plan, variants(methods.value))))
             button.enable()
             await _draft_list(context, plan, listed)
 
-        button = ui.button("Try", icon="science", on_click=go).props("size=lg")
+        button = ui.button("Make drafts", icon="science", on_click=go).props("size=lg")
 
 
 VariantBuilder = Callable[[list[str]], list[tuple[str, dict[str, Any]]]]
 
 
 def _source_fields(plan: Plan) -> VariantBuilder:
-    """The fields of a stream, an evolving table or a series."""
+    """Draw the fields of a stream, an evolving table or a series."""
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         l = privacy.get("l", 4)
-        ls = ui.input("l: values among which each stands", value=str(l if isinstance(l, int) else 4))
-        set_attributes(ls, hint="several give several drafts: 4, 10")
-        ks = ui.input("k: persons alike", value=str(privacy.get("k", 5)))
-        set_attributes(ks, hint="for castle alone")
+        ls = ui.input("l: candidates per value", value=str(l if isinstance(l, int) else 4))
+        set_attributes(ls, hint="several numbers make several drafts: 4, 10")
+        ks = ui.input("k: persons per group", value=str(privacy.get("k", 5)))
+        set_attributes(ks, hint="only for castle")
         ks.set_visibility(plan.kind == "stream")
     return lambda methods: drafts.source_variants(plan, methods, _parse_integers(ks.value), _parse_integers(ls.value))
 
 
 def _table_fields(plan: Plan) -> VariantBuilder:
-    """The fields of a table."""
+    """Draw the fields of a table."""
     privacy = plan.settings.get("privacy", {})
     with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-        ks = ui.input("k: persons alike", value=str(privacy.get("k", 5)))
-        l = ui.number("l: different values", value=_number(privacy.get("l", 1)), min=1, max=1000)
-        t = ui.number("t: distance of values", value=_number(privacy.get("t", 0)), min=0, max=1)
+        ks = ui.input("k: persons per group", value=str(privacy.get("k", 5)))
+        l = ui.number("l: distinct values per group", value=_number(privacy.get("l", 1)), min=1, max=1000)
+        t = ui.number("t: distance from the distribution", value=_number(privacy.get("t", 0)), min=0, max=1)
         t.props("step=0.05")
-        out = ui.number("left out at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99)
-        hints = {ks: "such as 3, 5, 10", l: "1 for none", t: "0 for none", out: "of the records"}
+        suppression = ui.number(
+            "suppressed at most, %", value=100 * _number(privacy.get("suppression", 0.02)), min=0, max=99
+        )
+        hints = {ks: "such as 3, 5, 10", l: "1 for no limit", t: "0 for no limit", suppression: "of the records"}
         for field, words in hints.items():
             set_attributes(field, hint=words)
 
-    def ask(methods: list[str]) -> list[tuple[str, dict[str, Any]]]:
-        own = _privacy(privacy, l.value, t.value, out.value)
+    def variants(methods: list[str]) -> list[tuple[str, dict[str, Any]]]:
+        own = _privacy(privacy, l.value, t.value, suppression.value)
         return drafts.table_variants(plan, methods, _parse_integers(ks.value), own)
 
-    return ask
+    return variants
 
 
 def _number(value: Any) -> float:
-    """A setting as a number; a finer form of it stays as the policy has it."""
+    """Return a setting as a number; 0 for a setting with several values, which stays as in the policy."""
     return value if isinstance(value, int | float) else 0
 
 
-def _privacy(usual: dict[str, Any], l: float | None, t: float | None, out: float | None) -> dict[str, Any]:
-    own: dict[str, Any] = {"suppression": round((out or 0) / 100, 4)}
+def _privacy(settings: dict[str, Any], l: float | None, t: float | None, suppression: float | None) -> dict[str, Any]:
+    own: dict[str, Any] = {"suppression": round((suppression or 0) / 100, 4)}
     for name, value in (("l", int(l or 0)), ("t", round(t or 0, 3))):
-        if isinstance(usual.get(name), dict):
-            own[name] = usual[name]
+        if isinstance(settings.get(name), dict):
+            own[name] = settings[name]
         elif value > (1 if name == "l" else 0):
             own[name] = value
     return own
@@ -108,11 +110,11 @@ def _parse_integers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.replace(";", ",").split(",") if part.strip()] or [1]
     except ValueError:
-        raise PolicyError("k and l are whole numbers.", hint="Such as 3, 5, 10.") from None
+        raise PolicyError("k and l must be whole numbers.", hint="Write numbers such as 3, 5, 10.") from None
 
 
 async def _draft_list(context: PageContext, plan: Plan, listed: ui.column) -> None:
-    """Draws the drafts, and again until none is being computed."""
+    """Draw the drafts, and repeat until all jobs have ended."""
     known = await in_thread(lambda: drafts.of_table(context.hub, plan.table["id"]))
     if listed.is_deleted:
         return
@@ -140,9 +142,9 @@ def _draft_row(context: PageContext, plan: Plan, draft: dict[str, Any], listed: 
         if draft["figures"]:
             act = drafts.action_label(draft)
             publish = ui.button(f"{act}…", on_click=partial(ui.navigate.to, f"/publish?draft={draft['id']}"))
-            set_label(publish, f"{act} {draft['name']}: asks first").props("flat dense no-caps")
+            set_label(publish, f"{act} {draft['name']} after confirmation").props("flat dense no-caps")
         button = ui.button(icon="delete", on_click=remove).props("flat dense round")
-        set_label(button, f"Forget the draft {draft['name']}")
+        set_label(button, f"Delete the draft {draft['name']}")
 
 
 def _state(draft: dict[str, Any]) -> None:
@@ -151,8 +153,8 @@ def _state(draft: dict[str, Any]) -> None:
         hint_text(drafts.summary(draft["figures"]))
     elif job["state"] in OPEN_STATES:
         hint_text(job.get("stage", "waiting"))
-        bar = set_label(ui.linear_progress(show_value=False), "at work")
+        bar = set_label(ui.linear_progress(show_value=False), "in progress")
         bar.props("indeterminate rounded").classes("w-full")
     else:
-        error = job["error"] or {"message": "It was cancelled.", "hint": ""}
+        error = job["error"] or {"message": "The draft was cancelled.", "hint": ""}
         ui.label(f"{error['message']} {error['hint']}").classes("text-negative text-sm")

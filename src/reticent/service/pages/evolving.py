@@ -1,4 +1,4 @@
-"""An evolving table: insert, correct, delete; publish it as it is now."""
+"""An evolving table: insert, correct and delete records, and publish the current table."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from reticent.service.uploads import read_upload
 
 _MAX_LINKS = 3
 _OPS = {
-    "insert": "insert: new records, all columns",
-    "update": "correct: records in place of those of the same persons",
-    "delete": "delete: a file with the ids of persons",
-    "": "as a column op in the file says",
+    "insert": "insert: new records with all columns",
+    "update": "correct: records that replace those of the same persons",
+    "delete": "delete: ids of persons",
+    "": "the column op of the file",
 }
 
 
 @studio_page("/evolving", "Sources")
 async def evolving_page(context: PageContext, name: str = "") -> None:
-    """The page."""
+    """Draw the page."""
     table = await run_or_notify(in_thread(lambda: context.hub.evolving_table(name)))
     if table is None:
-        status_text("There is no such evolving table; begin one on the page Sources.", bad=True)
+        status_text("There is no such evolving table. Create one on the page Sources.", bad=True)
         return
     state = await in_thread(table.status)
     figures = _status(name, table)
     _fill(figures, state)
     _change(context, table, figures)
-    with card("Publish it as it is now"):
+    with card("Publish the current table"):
         publish_button(lambda: in_thread(lambda: context.hub.jobs.begin("evolving", name, {})), final_checkbox())
         hint_text(
-            "The judge recomputes every claim beside all earlier releases, and the ledger is asked in the same transaction."
+            "The verifier recomputes every claim with all earlier releases, and the publishing transaction checks the ledger."
         )
     await show_releases(context, table.name)
 
 
 _FIGURES = {
     "records": "records now",
-    "withheld": "held back",
+    "withheld": "withheld",
     "changes": "changes so far",
     "publications": "publications",
 }
@@ -78,9 +78,9 @@ def _fill(figures: dict[str, ui.label], state: dict[str, Any]) -> None:
 
 
 def _change(context: PageContext, table: Evolving, figures: dict[str, ui.label]) -> None:
-    with card("Change it"):
-        words = status_text("Nothing is shown to anybody before it is published.")
-        op = ui.select(_OPS, value="insert", label="What the file holds").classes("w-full")
+    with card("Change the table"):
+        words = status_text("Changes are private until the next publication.")
+        op = ui.select(_OPS, value="insert", label="Content of the file").classes("w-full")
 
         async def take_file(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
@@ -88,11 +88,13 @@ def _change(context: PageContext, table: Evolving, figures: dict[str, ui.label])
             if change is not None:
                 words.set_text(
                     f"{change['inserted']:,} inserted, {change['updated']:,} corrected, {change['deleted']:,} deleted; "
-                    "nothing of it is shown to anybody before it is published."
+                    "the changes are private until the next publication."
                 )
                 _fill(figures, await in_thread(table.status))
 
-        drop_area(context, "CSV, Parquet, Arrow or NDJSON: applied at once, wholly or not at all", on_upload=take_file)
+        drop_area(
+            context, "CSV, Parquet, Arrow or NDJSON: all changes are applied at once, or none", on_upload=take_file
+        )
 
 
 def _apply(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
@@ -107,18 +109,18 @@ def _apply(table: Evolving, body: bytes, op: str) -> dict[str, Any]:
 
 
 async def show_releases(context: PageContext, publisher: str) -> None:
-    """What a source has published so far."""
-    known = [doc for doc in await in_thread(context.hub.releases.all) if doc["publisher"] == publisher]
-    if not known:
+    """Draw the releases of a source."""
+    releases = [doc for doc in await in_thread(context.hub.releases.all) if doc["publisher"] == publisher]
+    if not releases:
         return
     with card("Published so far"):
-        show_claims(known[0]["guarantee"]["claims"], known[0]["guarantee"]["against"])
+        show_claims(releases[0]["guarantee"]["claims"], releases[0]["guarantee"]["against"])
         rows = [
             [doc["number"], format_time(doc["created"]), f"{doc['records']['published']:,}", f"{doc['added']:,}"]
-            for doc in known
+            for doc in releases
         ]
-        data_table(("Release", "Time", "Records", "Persons not shown before"), rows)
+        data_table(("Release", "Time", "Records", "Persons not published before"), rows)
         with ui.row().classes("gap-4"):
-            for doc in known[:_MAX_LINKS]:
+            for doc in releases[:_MAX_LINKS]:
                 ui.link(f"Release {doc['number']}", f"/release?id={doc['id']}")
-            ui.link("All on the page History", "/history")
+            ui.link("All releases on the page History", "/history")

@@ -1,4 +1,4 @@
-"""Explore: ask any release what its recipients can ask, with intervals; from what was published alone."""
+"""Explore: queries on a release with intervals, from the published data as recipients have it."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ from reticent.service.routes.common import in_thread
 _MAX_LINES = 20_000
 _MAX_ANSWERS = 30
 _MIN_WHOLE = 10
-"""Counts from here on are whole numbers, and so are those beside them."""
+"""Answers with a number of at least this size are displayed as whole numbers."""
 
 
 @studio_page("/explore", "Explore", everybody=True)
 async def explore(context: PageContext, release: str = "") -> None:
-    """The page; `release` is the id of a release, or stream:NAME."""
+    """Draw the page; `release` is the id of a release, or stream:NAME."""
     names = await in_thread(lambda: _names(context.hub))
     if not names:
         status_text("Nothing has been published yet.")
         return
     here = release or next(iter(names))
     if here not in names:
-        status_text("There is no such release, or it was withdrawn; choose another.", bad=True)
+        status_text("There is no such release, or it was withdrawn. Choose another one.", bad=True)
         here = next(iter(names))
-    with card("Ask a release"):
+    with card("Query a release"):
         page_select(names, here, "Release", "/explore?release=")
         await wait_for_browser()
         about = await run_or_notify(
@@ -64,17 +64,17 @@ def _names(hub: Hub) -> dict[str, str]:
         if not doc["withdrawn"]
     }
     streams = [name for name in sorted(hub.streams) if can_access("stream", name)]
-    return names | {f"stream:{name}": f"Stream {name}, its latest records" for name in streams}
+    return names | {f"stream:{name}": f"Stream {name}, latest records" for name in streams}
 
 
 def open_release(hub: Hub, name: str) -> ReleaseHandle:
-    """A release as its recipient has it; of a stream the latest records. To be opened for each question: it may be withdrawn."""
+    """Return the handle of a release, or of the latest records of a stream; call it per query, as a release may be withdrawn."""
     if name.startswith("stream:"):
         hub.log_read(name)
         return _stream_handle(hub, name.partition(":")[2])
-    place, about = hub.releases.handle(name), hub.releases.get(name)
-    hub.log_read(f"{about['kind']}:{about['source']}")
-    return place
+    handle, document = hub.releases.handle(name), hub.releases.get(name)
+    hub.log_read(f"{document['kind']}:{document['source']}")
+    return handle
 
 
 def _stream_handle(hub: Hub, name: str) -> ReleaseHandle:
@@ -86,7 +86,7 @@ def _stream_handle(hub: Hub, name: str) -> ReleaseHandle:
         parts = [*(entry.payload for entry in entries), *parts]
         last, number = last - step, sum(part.count(b"\n") for part in parts)
     if not number:
-        raise ServiceError(409, "empty", "The stream has released nothing yet.", "Feed it first.")
+        raise ServiceError(409, "empty", "The stream has released no records yet.", "Push some records first.")
     lines, codebook = b"".join(b"".join(parts).splitlines(keepends=True)[-_MAX_LINES:]), stream.codebook()
     return ReleaseHandle(f"stream:{name}:{stream.cursor}", lambda: (lines, codebook))
 
@@ -95,20 +95,20 @@ def _ask(hub: Hub, name: str, about: ReleaseSummary) -> None:
     sensitive = about.sensitive
     values_of = f"{len(about.values):,} values of {sensitive}" if sensitive != EVERY_RECORD else "no sensitive column"
     status_text(f"{about.records:,} records, {values_of}.")
-    values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; none for all", multiple=True)
+    values = ui.select(list(about.values), value=[], label=f"Values of {sensitive}; empty for all", multiple=True)
     values.props("use-chips use-input").classes("w-full").set_visibility(sensitive != EVERY_RECORD)
     where = ui.input("Where, such as age>=60; sex=female").classes("w-full")
     with ui.row().classes("w-full gap-4"):
         fields = [sensitive, *about.columns] if sensitive != EVERY_RECORD else list(about.columns)
         by = ui.select(fields, value=fields[:1], label="By", multiple=True).classes("grow")
         share = ui.checkbox("Shares instead of counts")
-    button = ui.button("Ask", icon="query_stats").props("size=lg")
+    button = ui.button("Query", icon="query_stats").props("size=lg")
     body = ui.column().classes("w-full gap-2")
 
     def work() -> Answer:
         conditions = [part.strip() for part in (where.value or "").split(";") if part.strip()]
-        asked = (list(values.value or ()), conditions, list(by.value or ()), bool(share.value))
-        return hub.query_process.ask(open_release(hub, name), questions.count_or_share, *asked)
+        query = (list(values.value or ()), conditions, list(by.value or ()), bool(share.value))
+        return hub.query_process.ask(open_release(hub, name), questions.count_or_share, *query)
 
     async def go() -> None:
         answer = await run_or_notify(in_thread(work))
@@ -122,7 +122,7 @@ def _ask(hub: Hub, name: str, about: ReleaseSummary) -> None:
 
 
 def show(answer: Answer) -> None:
-    """An answer as a picture with its intervals, in words and as a table."""
+    """Draw an answer as a chart with intervals, with its notes and as a table."""
     rows = answer.to_list()
     names = [name for name in rows[0] if name not in ("estimate", "low", "high", "change")] if rows else []
     shown = sorted(rows, key=lambda row: -row["estimate"])[:_MAX_ANSWERS] if len(rows) > _MAX_ANSWERS else rows
@@ -132,22 +132,22 @@ def show(answer: Answer) -> None:
     for note in answer.notes:
         hint_text(note)
     parts = ("estimate", "low", "high")
-    # A number is shown as finely as the largest of its answer is worth.
-    fine = ",.0f" if any(abs(row[part]) >= _MIN_WHOLE for row in shown for part in parts) else ",.3g"
-    cells = [[*(row[name] for name in names), *(format(row[part], fine) for part in parts)] for row in shown]
+    # All numbers of an answer have the precision of its largest number.
+    precision = ",.0f" if any(abs(row[part]) >= _MIN_WHOLE for row in shown for part in parts) else ",.3g"
+    cells = [[*(row[name] for name in names), *(format(row[part], precision) for part in parts)] for row in shown]
     data_table((*names, "estimate", "from", "to"), cells).props('data-test="answers"')
     if len(rows) > len(shown):
         hint_text(f"The {len(shown)} largest of {len(rows):,} answers.")
 
 
 def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -> dict[str, Any]:
-    """Estimates with their intervals: a curve in its band over time, otherwise a bar with a lighter one behind it."""
+    """Return a chart of estimates with intervals: a curve in a band over time, otherwise points on bars."""
     low, high = [max(0.0, row["low"]) for row in rows], [max(0.0, row["high"]) for row in rows]
     edges = {"type": "line", "stack": "band", "symbol": "none", "lineStyle": {"opacity": 0}, "silent": True}
     if not time:
         edges = {"type": "bar", "stack": "band", "barWidth": 4, "silent": True}
-    clear = {"itemStyle": {"color": "rgba(0,0,0,0)"}}
-    wide = [round(b - a, 4) for a, b in zip(low, high, strict=True)]
+    transparent = {"itemStyle": {"color": "rgba(0,0,0,0)"}}
+    widths = [round(b - a, 4) for a, b in zip(low, high, strict=True)]
     filled = (
         {"areaStyle": {"color": LINE, "opacity": 0.25}} if time else {"itemStyle": {"color": LINE, "opacity": 0.35}}
     )
@@ -160,8 +160,8 @@ def band(labels: list[str], rows: list[dict[str, Any]], *, time: bool = False) -
         "xAxis": axis(type="category", data=labels, splitLine={"show": False}, axisLabel=words),
         "yAxis": axis(min=0),
         "series": [
-            {"name": "from", **edges, **clear, "data": [round(value, 4) for value in low]},
-            {"name": "width of the interval", **edges, **filled, "data": wide},
+            {"name": "from", **edges, **transparent, "data": [round(value, 4) for value in low]},
+            {"name": "width of the interval", **edges, **filled, "data": widths},
             chart_series("line" if time else "scatter", "estimate", points, LINE, symbolSize=4 if time else 9),
         ],
     }

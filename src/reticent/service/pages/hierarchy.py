@@ -1,4 +1,4 @@
-"""The editor of hierarchies: kind, details, and what some values become."""
+"""The editor of hierarchies: kind, details and a preview of some values."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ _HELP = {
 
 
 def describe_spec(spec: dict[str, Any] | None) -> str:
-    """A hierarchy in some words."""
+    """Return a short description of a hierarchy."""
     kind, text = spec_text(spec)
     if kind == "prefix":
-        return f"first of its {text} characters"
+        return f"prefix of {text} characters"
     if kind == "intervals":
         return f"intervals in {text.count('[')} steps" if "[" in text else f"intervals of {text}"
     return _KINDS.get(kind, kind)
 
 
-def edit_hierarchy(context: PageContext, plan: Plan, names: list[str], keep: Callable[[], Awaitable[None]]) -> None:
-    """Opens the editor for some columns; the preview is of the first."""
-    usual = plan.hierarchy(names[0])
-    kind, text = spec_text(usual)
+def edit_hierarchy(context: PageContext, plan: Plan, names: list[str], save: Callable[[], Awaitable[None]]) -> None:
+    """Open the editor for some columns; the preview is for the first one."""
+    current = plan.hierarchy(names[0])
+    kind, text = spec_text(current)
     title = f"Hierarchy of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
     with ui.dialog() as dialog, ui.card().classes("w-full"):
         ui.label(title).classes("text-lg").props("role=heading aria-level=2")
-        chosen = ui.select(_KINDS | {kind: _KINDS.get(kind, kind)}, value=kind, label="Kind").classes("w-full")
-        typed = ui.textarea("Details", value=text).props("outlined autogrow").classes("w-full")
+        kind_select = ui.select(_KINDS | {kind: _KINDS.get(kind, kind)}, value=kind, label="Kind").classes("w-full")
+        details = ui.textarea("Details", value=text).props("outlined autogrow").classes("w-full")
         level = ui.number(
-            "Level that the veil shows, 0 as it is",
+            "Level that the veil publishes; 0 for unchanged values",
             value=plan.settings["columns"][names[0]].get("level", 0),
             min=0,
             max=20,
         ).classes("w-full")
-        shown = ui.column().classes("w-full gap-1")
+        preview = ui.column().classes("w-full gap-1")
 
         def spec() -> dict[str, Any] | None:
-            now = (str(chosen.value), str(typed.value or ""))
-            return usual if now == (kind, text) else parse_spec(*now)
+            entered = (str(kind_select.value), str(details.value or ""))
+            return current if entered == (kind, text) else parse_spec(*entered)
 
-        async def look() -> bool:
-            set_attributes(typed, hint=_HELP.get(str(chosen.value), ""))
-            typed.set_visibility(chosen.value in _HELP)
-            typed.update()
+        async def refresh() -> bool:
+            set_attributes(details, hint=_HELP.get(str(kind_select.value), ""))
+            details.set_visibility(kind_select.value in _HELP)
+            details.update()
             rows, problem = await in_thread(lambda: _try_levels(context, plan, names[0], spec))
-            shown.clear()
-            with shown:
+            preview.clear()
+            with preview:
                 _preview(rows, problem)
             return not problem
 
-        async def take() -> None:
-            if await look():
+        async def apply() -> None:
+            if await refresh():
                 plan.set_hierarchy(names, spec(), level=int(level.value or 0))
                 dialog.close()
-                await keep()
+                await save()
 
-        chosen.on_value_change(look)
-        typed.on_value_change(look)
+        kind_select.on_value_change(refresh)
+        details.on_value_change(refresh)
         with ui.row():
-            ui.button("Take it", on_click=take)
-            ui.button("Leave it", on_click=dialog.close).props("flat")
-        ui.timer(0, look, once=True)
+            ui.button("Apply", on_click=apply)
+            ui.button("Cancel", on_click=dialog.close).props("flat")
+        ui.timer(0, refresh, once=True)
     dialog.open()
 
 
@@ -89,14 +89,14 @@ def _try_levels(
 ) -> tuple[list[list[str]], str]:
     try:
         return preview_levels(context.hub, plan.table["id"], name, spec()), ""
-    except Exception as error:  # noqa: BLE001 - told below the editor
-        return [], getattr(error, "message", "This hierarchy does not fit.")
+    except Exception as error:  # noqa: BLE001 - displayed below the editor
+        return [], getattr(error, "message", "This hierarchy does not fit the column.")
 
 
 def _preview(rows: list[list[str]], problem: str) -> None:
     if problem:
         ui.label(problem).classes("text-negative").props("role=alert")
         return
-    hint_text("What some values become, level by level:")
+    hint_text("Some values at each level:")
     for row in rows:
         ui.label(" → ".join(row)).classes("r-code")

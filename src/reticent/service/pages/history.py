@@ -1,4 +1,4 @@
-"""History: everything that was published, of all kinds, on one line of time, and what each added; from the ledger of the store."""
+"""History: all publications over time and the persons that each added, from the ledger of the store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_POINTS = 300
 
 @dataclass(frozen=True)
 class PublicationEntry:
-    """Persons whom a publication showed for the first time, and when."""
+    """The number of persons whom a publication published for the first time at a time."""
 
     publisher: str
     time: str
@@ -35,7 +35,7 @@ class PublicationEntry:
 
 
 def persons_over_time(store: Store, *, digits: int = _MINUTE_DIGITS) -> list[PublicationEntry]:
-    """In the order of time; a time has so many digits, so that a stream has an entry a minute or an hour."""
+    """Return the entries by time, cut to `digits` characters, so that a stream has one entry per minute or hour."""
     table = schema.population.c
     time = sa.func.substr(table.time, 1, digits)
     size = sa.func.sum(sa.func.length(table.persons) - store.seal.overhead)
@@ -44,7 +44,7 @@ def persons_over_time(store: Store, *, digits: int = _MINUTE_DIGITS) -> list[Pub
 
 
 def _persons_chart(store: Store, names: dict[str, str]) -> dict[str, Any]:
-    """Persons shown so far, a line per publication that has a name."""
+    """Return a chart of the persons published so far, with a line per named publication."""
     entries, totals = [one for one in persons_over_time(store) if one.publisher in names], dict[str, int]()
     lines: dict[str, list[Any]] = {}
     for one in entries:
@@ -59,8 +59,8 @@ def _persons_chart(store: Store, names: dict[str, str]) -> dict[str, Any]:
         "xAxis": axis(type="time"),
         "yAxis": axis(name="persons", min=0),
         "series": [
-            chart_series("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], colour, step="end")
-            for (publisher, line), colour in zip(lines.items(), cycle(COLORS), strict=False)
+            chart_series("line", words[publisher], [*_thin(line), [f"{last}Z", line[-1][1]]], color, step="end")
+            for (publisher, line), color in zip(lines.items(), cycle(COLORS), strict=False)
         ],
     }
 
@@ -72,7 +72,7 @@ def _thin(line: list[Any]) -> list[Any]:
 
 @studio_page("/history", "History", everybody=True)
 async def history(context: PageContext) -> None:
-    """The page."""
+    """Draw the page."""
     releases = await in_thread(context.hub.releases.all)
     hours = await in_thread(lambda: persons_over_time(context.hub.store, digits=_HOUR_DIGITS))
     streams = [one for one in hours if one.publisher.startswith("stream:") and can_access(*one.publisher.split(":", 1))]
@@ -81,17 +81,17 @@ async def history(context: PageContext) -> None:
         return
     names = {doc["publisher"]: f"{KIND_LABELS[doc['kind']]} {doc['source']}" for doc in releases}
     names |= {one.publisher: f"Stream {one.publisher.partition(':')[2]}" for one in streams}
-    with card("Persons shown to the world so far"):
+    with card("Persons published so far"):
         options = await in_thread(lambda: _persons_chart(context.hub.store, names))
         chart(options).classes("h-64")
-        hint_text("Whoever stands in no publication is not counted; records without a person are not either.")
+        hint_text("Records without a person are not counted.")
     _publication_list(context, releases, streams)
 
 
 def _publication_list(context: PageContext, releases: list[dict[str, Any]], streams: list[PublicationEntry]) -> None:
     entries: list[tuple[str, Any]] = [(doc["created"], doc) for doc in releases]
     entries += [(one.time + ":59", one) for one in streams]
-    with card("What was published, the newest first"):
+    with card("Publications, newest first"):
         for _, entry in sorted(entries, key=lambda pair: pair[0], reverse=True)[:_MAX_ENTRIES]:
             if isinstance(entry, PublicationEntry):
                 _stream_row(context, entry)
@@ -107,38 +107,38 @@ def _stream_row(context: PageContext, entry: PublicationEntry) -> None:
                 ui.link(f"Stream {name}", f"/live?stream={name}").classes("font-medium")
             else:
                 ui.label(f"Stream {name}").classes("font-medium")
-            hint_text(f"In the hour from {entry.time.replace('T', ' ')}:00, as it came")
-            ui.label(f"Added: up to {entry.persons:,} persons not shown before by this stream").classes("text-sm")
+            hint_text(f"In the hour from {entry.time.replace('T', ' ')}:00")
+            ui.label(f"Added: up to {entry.persons:,} persons not published before by this stream").classes("text-sm")
         go = partial(ui.navigate.to, f"/explore?release={entry.publisher}")
-        ask = ui.button("Ask", icon="query_stats", on_click=go).props("flat dense no-caps")
-        set_label(ask, f"Ask the stream {name}")
+        query = ui.button("Query", icon="query_stats", on_click=go).props("flat dense no-caps")
+        set_label(query, f"Query the stream {name}")
 
 
 def _release_row(context: PageContext, releases: list[dict[str, Any]], release: dict[str, Any]) -> None:
-    counts, holds, gone = release["records"], release["verification"]["holds"], release["withdrawn"]
+    counts, holds, withdrawn = release["records"], release["verification"]["holds"], release["withdrawn"]
     with ui.row().classes("w-full items-center gap-3").props('data-test="release"'):
         with ui.column().classes("gap-0 grow"):
             title = f"{KIND_LABELS[release['kind']]} {release['source']}, release {release['number']}"
             ui.link(title, f"/release?id={release['id']}").classes("font-medium")
             hint_text(
                 f"{format_time(release['created'])}, {release['method']}: {counts['published']:,} of {counts['input']:,} records; "
-                f"{counts['withheld']:,} held, {counts['suppressed']:,} left out; concedes a risk of {highest_risk(release):.2f} to the reader it names"
+                f"{counts['held']:,} withheld, {counts['suppressed']:,} suppressed; risk bound {highest_risk(release):.2f} for the stated attacker"
             )
             ui.label(_added_text(release)).classes("text-sm")
-        if gone:
+        if withdrawn:
             ui.badge("withdrawn", color="negative").props("outline")
         ui.badge("verified" if holds else "refuted", color="positive" if holds else "negative").props("outline")
         if context.is_custodian:
-            upto = _releases_up_to(releases, release)
-            button = ui.button("Audit", icon="gavel", on_click=partial(run_audit, context, upto))
+            audited = _releases_up_to(releases, release)
+            button = ui.button("Audit", icon="gavel", on_click=partial(run_audit, context, audited))
             set_label(button, f"Audit {title}").props("flat dense no-caps")
-        if not gone:
+        if not withdrawn:
             fetch = ui.button("CSV", icon="download", on_click=partial(download, context, release["id"], "csv"))
             set_label(fetch, f"Download {title} as CSV").props("flat dense no-caps")
 
 
 def _releases_up_to(releases: list[dict[str, Any]], release: dict[str, Any]) -> list[str]:
-    """A release and all before it of the same publication, which readers have too."""
+    """Return a release and all earlier ones of the same publication, which recipients also have."""
     same = [doc for doc in releases if doc["publisher"] == release["publisher"] and doc["kind"] != "table"]
     before = sorted((doc for doc in same if doc["number"] <= release["number"]), key=lambda doc: int(doc["number"]))
     return [doc["id"] for doc in before] or [release["id"]]
@@ -146,5 +146,7 @@ def _releases_up_to(releases: list[dict[str, Any]], release: dict[str, Any]) -> 
 
 def _added_text(release: dict[str, Any]) -> str:
     if not release["persons"]:
-        return "Added: records whose persons the policy does not name"
-    return f"Added: {release['added']:,} persons not shown before; {release['persons']:,} in this publication so far"
+        return "Added: records without a person column in the policy"
+    return (
+        f"Added: {release['added']:,} persons not published before; {release['persons']:,} in this publication so far"
+    )

@@ -1,4 +1,4 @@
-"""What all pages share: the frame, the colours, and who is looking."""
+"""Shared parts of all pages: the frame, the colors and the current user."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ PAGES = {
     "Ledger": "/ledger",
     "Work": "/work",
 }
-# Analysts read what was released; everything else is the custodian's.
+# Analysts read releases; all other pages are for custodians.
 _ANALYST_PAGES = ("History", "Explore")
 STEPS = {
     "Data": "/",
     "Roles": "/roles",
-    "Try": "/drafts",
+    "Drafts": "/drafts",
     "Compare": "/compare",
     "Publish": "/publish",
-    "Watch": "/history",
+    "History": "/history",
 }
-# Dark enough on white and light enough on black for small text.
+# Readable as small text on white and on black.
 GOOD, BAD, MAIN, SECOND = "#0f766e", "#c2410c", "#0b6a80", "#b45309"
 _BUILD_TIMEOUT = 120.0
-"""Seconds a page may take to be built: it reads tables of any size, on a thread, and the kit would give up after three."""
+"""Seconds to build a page, which may read large tables; NiceGUI's default is three."""
 T = TypeVar("T")
 PageBuilder = Callable[..., Awaitable[None]]
 
@@ -49,7 +49,7 @@ _STYLE = f"<style>{Path(__file__).with_name('style.css').read_text(encoding='utf
 
 @dataclass(frozen=True)
 class PageContext:
-    """Who looks, and at what."""
+    """The hub, the user and the settings of a page request."""
 
     hub: Hub
     user: Token
@@ -57,30 +57,30 @@ class PageContext:
 
     @property
     def is_custodian(self) -> bool:
-        """Whether the visitor may change things."""
+        """Whether the user is a custodian."""
         return self.user.role is Role.CUSTODIAN
 
 
 def context_of(request: Request) -> PageContext:
-    """The visitor, as the gate found them."""
-    hub, who, settings = request.scope["reticent"]
-    return PageContext(hub, who, settings)
+    """Return the context that the sign-in check has stored in a request."""
+    hub, user, settings = request.scope["reticent"]
+    return PageContext(hub, user, settings)
 
 
 def studio_page(path: str, here: str, *, everybody: bool = False) -> Callable[[PageBuilder], PageBuilder]:
-    """A page at an address, built within its frame: for custodians, unless it is for everybody who may sign in."""
+    """Register a page at an address: for custodians, or with `everybody` for all signed-in users."""
 
     def register(build: PageBuilder) -> PageBuilder:
-        async def show(request: Request, **asked: str) -> None:
-            visit = context_of(request)
-            with _frame(visit, here, everybody=everybody):
-                if everybody or visit.is_custodian:
-                    await build(visit, **asked)
+        async def show(request: Request, **query: str) -> None:
+            context = context_of(request)
+            with _frame(context, here, everybody=everybody):
+                if everybody or context.is_custodian:
+                    await build(context, **query)
 
-        _, *asked = inspect.signature(build).parameters.values()
+        _, *parameters = inspect.signature(build).parameters.values()
         request = inspect.Parameter("request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
-        show.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # what the kit reads the query by
-            [request, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in asked)]
+        show.__signature__ = inspect.Signature(  # type: ignore[attr-defined] # NiceGUI reads the query parameters from it
+            [request, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters)]
         )
         ui.page(path, response_timeout=_BUILD_TIMEOUT)(show)
         return build
@@ -90,7 +90,7 @@ def studio_page(path: str, here: str, *, everybody: bool = False) -> Callable[[P
 
 @contextmanager
 def _frame(context: PageContext, here: str, *, everybody: bool) -> Iterator[None]:
-    """What stands around a page; analysts see what was released and nothing else, and of that nothing private."""
+    """Draw the header and the column of a page; analysts get links to their pages only."""
     ui.add_head_html(_STYLE)
     ui.colors(primary=MAIN, secondary=SECOND, positive=GOOD, negative=BAD)
     dark = ui.dark_mode(None)
@@ -103,22 +103,22 @@ def _frame(context: PageContext, here: str, *, everybody: bool) -> Iterator[None
                     if name == here:
                         link.props("aria-current=page")
         ui.space()
-        turn = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
-        turn.props('flat round dense color=white aria-label="Light or dark"')
+        contrast = ui.button(icon="contrast", on_click=lambda: dark.set_value(not dark.value))
+        contrast.props('flat round dense color=white aria-label="Light or dark"')
         if context.user.id != "demo":
             with ui.element("form").props('method=post action="/sign-in/out"'):
                 ui.button(icon="logout").props('flat round dense color=white type=submit aria-label="Sign out"')
     with ui.column().classes("r-page"):
         if context.settings.allows_anonymous:
-            hint_text("Demonstration: synthetic data about nobody; no token is needed on this machine.")
+            hint_text("Demonstration with synthetic data; requests from this machine need no token.")
         if not (context.is_custodian or everybody):
-            ui.label("An analyst may see the history and ask releases.").props("role=alert")
+            ui.label("Analysts can see the history and query releases.").props("role=alert")
         yield
         ui.label("Times are in UTC.").classes("r-muted text-xs")
 
 
 def card(title: str) -> ui.card:
-    """A card, with a heading."""
+    """Return a card with a heading."""
     frame = ui.card().classes("r-card")
     with frame:
         ui.label(title).classes("text-lg font-medium").props("role=heading aria-level=2")
@@ -126,33 +126,35 @@ def card(title: str) -> ui.card:
 
 
 def hint_text(words: str) -> ui.label:
-    """A sentence that explains."""
+    """Return a label with an explanation."""
     return ui.label(words).classes("r-muted text-sm")
 
 
 def page_select(options: Any, here: str, label: str, address: str) -> ui.select:
-    """A choice between pages: what is chosen follows the address."""
-    go = ui.select(options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}"))
-    return go.classes("w-full")
+    """Return a select that navigates to the address of the selected option."""
+    select = ui.select(
+        options, value=here, label=label, on_change=lambda event: ui.navigate.to(f"{address}{event.value}")
+    )
+    return select.classes("w-full")
 
 
 def steps(here: str, table: str = "") -> None:
-    """The way of a table through the studio, and where it is now."""
+    """Draw the steps of a table through the studio and mark the current one."""
     with ui.element("nav").props('aria-label="Steps"').classes("row items-center gap-1 w-full"):
         for name, path in STEPS.items():
             if name != "Data":
                 ui.label("→").classes("r-muted").props("aria-hidden=true")
-            own = name not in ("Data", "Watch")
-            if own and not table:
+            needs_table = name not in ("Data", "History")
+            if needs_table and not table:
                 ui.label(name).classes("r-step r-muted")
                 continue
-            link = ui.link(name, f"{path}?table={table}" if own else path).classes("r-step")
+            link = ui.link(name, f"{path}?table={table}" if needs_table else path).classes("r-step")
             if name == here:
                 link.props("aria-current=step")
 
 
 def figure(words: str, value: str = "-") -> ui.label:
-    """A number with what it means below; returns the number."""
+    """Draw a number with its meaning below and return the label of the number."""
     with ui.column().classes("gap-0"):
         number = ui.label(value).classes("r-figure")
         ui.label(words).classes("r-muted text-sm")
@@ -160,31 +162,31 @@ def figure(words: str, value: str = "-") -> ui.label:
 
 
 async def wait_for_browser() -> None:
-    """Waits until the frame of a page is on the visitor's screen: what is slow comes after it."""
+    """Wait until the browser displays the frame of a page; slow parts come afterwards."""
     await ui.context.client.connected()
 
 
 async def yield_control() -> None:
-    """Lets others have their turn: a page is built on the loop that answers the feeds, a few milliseconds at a time."""
+    """Let other tasks run: the event loop that builds a page also answers the feeds."""
     await asyncio.sleep(0)
 
 
 def status_text(words: str, *, bad: bool = False) -> ui.label:
-    """A sentence that a reader of the screen is told at once."""
+    """Return a label that a screen reader announces."""
     label = ui.label(words).props("role=status")
     return label.classes("text-negative font-medium" if bad else "r-muted")
 
 
 def format_time(text: str) -> str:
-    """A time as people write it."""
+    """Return a time as date and minute."""
     return text[:16].replace("T", " ")
 
 
 async def run_or_notify(work: Awaitable[T]) -> T | None:
-    """Awaits something and tells the visitor when it fails, in words that quote no data."""
+    """Await work, and notify the user of an error without quoting data."""
     try:
         return await work
-    except Exception as error:  # noqa: BLE001 - it is told, not raised
+    except Exception as error:  # noqa: BLE001 - the user gets a notification
         problem = to_service_error(error)
         notify_error(f"{problem.message} {problem.hint}")
         return None

@@ -1,4 +1,4 @@
-"""Ledger: who has been shown where, in counts. Trail: who published, read, deleted or granted what, and whether the chain of entries is whole."""
+"""Ledger: the numbers of persons by publication. Audit log: who did what, and whether the log is intact."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_ENTRIES = 200
 
 
 def _publication_name(publisher: str, sources: dict[str, str]) -> str:
-    """A publication as the page History calls it."""
+    """Return the name of a publication as on the page History."""
     kind, _, rest = publisher.partition(":")
     if not rest:
         kind, rest = publisher.partition("-")[0], sources.get(publisher, publisher)
@@ -24,29 +24,29 @@ def _publication_name(publisher: str, sources: dict[str, str]) -> str:
 
 @studio_page("/ledger", "Ledger")
 async def ledger(context: PageContext) -> None:
-    """The page."""
-    ui.link("The audit trail: who did what", "/audit-log")
-    seen = await in_thread(lambda: summarize_publications(context.hub.store))
-    if not seen:
-        status_text("Nobody has been published from this store.")
+    """Draw the page."""
+    ui.link("Audit log: who did what", "/audit-log")
+    publications = await in_thread(lambda: summarize_publications(context.hub.store))
+    if not publications:
+        status_text("No persons have been published from this store.")
         return
     sources = {doc["publisher"]: doc["source"] for doc in await in_thread(context.hub.releases.all)}
-    names = {name: _publication_name(name, sources) for name in seen}
+    names = {name: _publication_name(name, sources) for name in publications}
     with card("Persons by publication"):
         status_text(
-            "Somebody who stands in one publication is refused in every other that does not compose with it: two of them, laid "
-            "side by side, may tell more than each alone."
+            "Reticent refuses to publish a person in two publications that do not compose: an attacker who has both may learn more "
+            "than from each one."
         )
-        elsewhere = [int(str(one["elsewhere"])) for one in seen.values()]
-        here = [int(str(one["persons"])) - other for one, other in zip(seen.values(), elsewhere, strict=True)]
+        elsewhere = [int(str(one["elsewhere"])) for one in publications.values()]
+        here = [int(str(one["persons"])) - other for one, other in zip(publications.values(), elsewhere, strict=True)]
         options = {
             "grid": {"left": 8, "right": 24, "top": 34, "bottom": 20, "containLabel": True},
-            "legend": legend("only here", "elsewhere too"),
+            "legend": legend("only in this publication", "also in others"),
             "xAxis": axis(),
-            "yAxis": axis(type="category", data=[names[name] for name in seen]),
+            "yAxis": axis(type="category", data=[names[name] for name in publications]),
             "series": [
-                chart_series("bar", "only here", here, LINE, stack="persons"),
-                chart_series("bar", "elsewhere too", elsewhere, LINE_3, stack="persons"),
+                chart_series("bar", "only in this publication", here, LINE, stack="persons"),
+                chart_series("bar", "also in others", elsewhere, LINE_3, stack="persons"),
             ],
         }
         chart(options).classes("h-64")
@@ -59,32 +59,30 @@ async def ledger(context: PageContext) -> None:
                 format_time(str(one["first"])),
                 format_time(str(one["last"])),
             ]
-            for name, one in seen.items()
+            for name, one in publications.items()
         ]
-        data_table(("Publication", "Method", "Persons", "Elsewhere too", "First shown", "Last shown"), rows)
+        data_table(("Publication", "Method", "Persons", "Also in others", "First published", "Last published"), rows)
         hint_text(
-            "The command line says the same: reticent ledger STORE. Not covered: persons whom two publications call by different names."
+            "On the command line: reticent ledger STORE. Not covered: persons with different identifiers in two publications."
         )
 
 
 @studio_page("/audit-log", "Ledger")
 async def audit_log(context: PageContext) -> None:
-    """The page of the audit trail."""
-    known = context.hub.audit_log
-    head = await in_thread(known.head)
-    broken = await in_thread(known.first_broken_entry)
-    entries = await in_thread(lambda: known.entries(max(-1, head["entries"] - _MAX_ENTRIES - 1), _MAX_ENTRIES))
+    """Draw the page of the audit log."""
+    log = context.hub.audit_log
+    head = await in_thread(log.head)
+    broken = await in_thread(log.first_broken_entry)
+    entries = await in_thread(lambda: log.entries(max(-1, head["entries"] - _MAX_ENTRIES - 1), _MAX_ENTRIES))
     releases = await in_thread(context.hub.releases.all)
     names = {f"release:{doc['id']}": f"{doc['source']} {doc['number']}" for doc in releases}
-    with card("Who did what"):
-        words = (
-            f"{head['entries']:,} entries, each of which quotes the digest of the one before it: the chain is whole."
-        )
-        status_text(words if broken is None else f"The chain is broken at entry {broken}.", bad=broken is not None)
-        ui.label(f"Note this elsewhere, and nobody can rewrite the trail unseen: {head['digest']}").classes("r-code")
+    with card("Audit log"):
+        words = f"{head['entries']:,} entries. Each contains the digest of the previous one: the log is intact."
+        status_text(words if broken is None else f"Entry {broken} is missing or was changed.", bad=broken is not None)
+        ui.label(f"Save this digest elsewhere to detect a rewritten log: {head['digest']}").classes("r-code")
         rows = []
-        for e in reversed(entries):  # the name of a release stands beside its id
-            on = f"{e['target']}, {names[e['target']]}" if e["target"] in names else e["target"]
-            rows.append([e["name"], e["action"], on, format_time(e["time"]), e["role"], e["number"]])
-        # What matters most comes first: on a phone the rest is off screen.
-        data_table(("Who", "Act", "On", "Time", "Role", "Entry"), rows)
+        for e in reversed(entries):  # the id of a release is followed by its name
+            target = f"{e['target']}, {names[e['target']]}" if e["target"] in names else e["target"]
+            rows.append([e["name"], e["action"], target, format_time(e["time"]), e["role"], e["number"]])
+        # The main columns come first: a phone does not display the others.
+        data_table(("Who", "Action", "Target", "Time", "Role", "Entry"), rows)

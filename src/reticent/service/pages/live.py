@@ -1,4 +1,4 @@
-"""Live: a running stream: feed it, watch it over time, stop it; what broke out, as its recipients see it."""
+"""Live: the status and the charts of a stream, its feed, its stop button and the counts of a value over time."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ from reticent.service.uploads import NDJSON, read_upload
 _FIGURES = {
     "input": "records so far",
     "rows_per_second": "records per second",
-    "median_ms": "median to disk, ms",
+    "median_ms": "median time to commit, ms",
     "p99_ms": "99% within, ms",
     "persons": "persons so far",
     "open_groups": "open groups",
-    "pending": "held back",
+    "pending": "pending",
 }
-_SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "their least share", "omission_rate": "values not offered"}
+_SHARES = {"sau": "counterfeits (SAU)", "sau_limit": "lowest possible SAU", "omission_rate": "omission rate"}
 _MAX_POINTS, _BATCH = 400, 1_000
 
 
 @studio_page("/live", "Sources")
 async def live(context: PageContext, stream: str = "", value: str = "") -> None:
-    """The page; `value` is the one whose curve is drawn."""
+    """Draw the page; `value` is the value of the curve."""
     names = sorted(context.hub.streams)
     if not names or (stream and stream not in names):
-        words = "There is no such stream" if stream else "There is no stream yet"
-        status_text(f"{words}; begin one on the page Sources.", bad=bool(stream))
+        words = "There is no such stream" if stream else "There are no streams yet"
+        status_text(f"{words}. Create one on the page Sources.", bad=bool(stream))
         return
     here = stream or names[0]
     if len(names) > 1:
         page_select(names, here, "Stream", "/live?stream=")
     _status_card(context, here)
-    fresh = not context.hub.stream(here).status()["input"]
-    if fresh:  # nothing to see before it is fed
+    is_empty = not context.hub.stream(here).status()["input"]
+    if is_empty:  # the charts are empty until the first records
         _feed_card(context, here)
     body = ui.column().classes("w-full")
     _chart_cards(context, here)
-    if not fresh:
+    if not is_empty:
         _feed_card(context, here)
     await wait_for_browser()
     with body:
@@ -77,21 +77,21 @@ def _status_card(context: PageContext, name: str) -> None:
     status = stream.status()
     with card(f"Stream {name}"):
         ui.label(f"Method {status['method']}.").classes("r-muted")
-        show_claims(status["guarantee"], status["against"] or "nobody yet")
+        show_claims(status["guarantee"], status["against"] or "no attacker yet")
         show_limits(status["not_covered"])
         alarm = ui.label(
-            "The stream drifts: too many values are not among their candidates. The prior lacks them, or persons came back with other "
-            "values than the kernel leads to."
+            "The omission rate is too high: too many true values are not among their candidates. Check whether the prior has all values "
+            "and whether the transition kernel fits persons with several records."
         )
         alarm.classes("text-negative font-medium").props("role=alert")
         with ui.grid().classes("w-full grid-cols-2 sm:grid-cols-3 md:grid-cols-6 gap-4"):
             known = {**status, **status["metrics"]}
-            shown = {key: figure(words) for key, words in _FIGURES.items() if key in known or key == "persons"}
+            labels = {key: figure(words) for key, words in _FIGURES.items() if key in known or key == "persons"}
         _stop_button(context, stream)
 
     def look() -> None:
         state = stream.status()
-        for key, label in shown.items():
+        for key, label in labels.items():
             label.set_text(_figure_text(key, state.get(key, state["metrics"].get(key))))
         alarm.set_visibility(bool(state["metrics"].get("alarm")))
 
@@ -100,22 +100,26 @@ def _status_card(context: PageContext, name: str) -> None:
 
 
 def _chart_cards(context: PageContext, name: str) -> None:
-    """What is remembered since the server began, with its times."""
+    """Draw the charts since the start of the server, and the latest lines."""
     stream = context.hub.stream(name)
     with ui.grid().classes("w-full grid-cols-1 md:grid-cols-2 gap-4"):
         with card("Records per second"):
             rates = chart(_chart(["records per second"], [LINE], _rates(stream))).classes("h-56")
         with card("Shares of the records"):
-            hint_text("Offered values that nobody has, and true values that are not among those offered.")
-            names, colours = list(_SHARES.values()), [LINE, LINE_2, LINE_3]
-            shares = chart(_chart(names, colours, _shares(stream)) | {"yAxis": percent_axis(min=0)}).classes("h-56")
-    with card("Released just now"), ui.element("div").classes("r-scroll").props("tabindex=0"):
+            hint_text(
+                "SAU: candidates that are counterfeits. Omission rate: true values that are not among the candidates."
+            )
+            names, colors = list(_SHARES.values()), [LINE, LINE_2, LINE_3]
+            shares = chart(_chart(names, colors, _shares(stream)) | {"yAxis": percent_axis(min=0)}).classes("h-56")
+    with card("Latest released records"), ui.element("div").classes("r-scroll").props("tabindex=0"):
         latest = ui.label().classes("r-code").props('aria-live=off data-test="latest"')
 
     def look() -> None:
         _update_chart(rates, _rates(stream))
         _update_chart(shares, _shares(stream))
-        latest.set_text("\n".join(map(_line_text, list(stream.latest)[-8:])) or "Nothing since the server began.")
+        latest.set_text(
+            "\n".join(map(_line_text, list(stream.latest)[-8:])) or "No records since the start of the server."
+        )
 
     look()
     ui.timer(1.0, look)
@@ -124,45 +128,45 @@ def _chart_cards(context: PageContext, name: str) -> None:
 def _stop_button(context: PageContext, stream: LiveStream) -> None:
     words = status_text("")
 
-    def say() -> None:
+    def update_text() -> None:
         number = stream.status()["pending"]
-        rest = f" {number:,} records that it holds back stay held." if number else ""
+        pending = f" {number:,} pending records stay pending." if number else ""
         words.set_text(
-            f"Stopped: it takes no more records; what was released stays readable.{rest}"
+            f"Stopped: the stream takes no more records. Released records stay readable.{pending}"
             if stream.stopped
-            else "It takes records."
+            else "The stream takes records."
         )
-        button.set_text("Go on" if stream.stopped else "Stop")
+        button.set_text("Resume" if stream.stopped else "Stop")
 
-    async def turn() -> None:
+    async def toggle() -> None:
         await run_or_notify(in_thread(lambda: context.hub.halt(stream.name, stop=not stream.stopped)))
-        say()
+        update_text()
 
-    button = ui.button("Stop", on_click=turn).props("outline")
-    say()
+    button = ui.button("Stop", on_click=toggle).props("outline")
+    update_text()
 
 
 def _feed_card(context: PageContext, name: str) -> None:
-    with card("Feed it"):
-        status_text("Each record is released as it comes, to everybody who may read the stream: this is publishing.")
+    with card("Push records"):
+        status_text("This publishes: each record is released at once to all recipients of the stream.")
 
         async def take_file(event: events.UploadEventArguments) -> None:
             body = await event.file.read()
-            taken = await run_or_notify(in_thread(lambda: _push_file(context, name, body)))
-            if taken is not None:
-                ui.notify(_push_message(*taken))
+            counts = await run_or_notify(in_thread(lambda: _push_file(context, name, body)))
+            if counts is not None:
+                ui.notify(_push_message(*counts))
 
         drop_area(context, "CSV, Parquet, Arrow or NDJSON: released at once", on_upload=take_file)
-        hint_text(f"Feeds post to /api/v1/streams/{name}/records with a token of the role feed.")
+        hint_text(f"Feeds send POST requests to /api/v1/streams/{name}/records with a token of the role feed.")
 
 
 def _push_message(records: int, before: int) -> str:
-    words = f"{records:,} records were taken in."
-    return f"{words} {before:,} others had come before, and were not released again." if before else words
+    words = f"{records:,} records were accepted."
+    return f"{words} {before:,} records had been accepted before and were not released again." if before else words
 
 
 def _push_file(context: PageContext, name: str, body: bytes) -> tuple[int, int]:
-    """Pushes a file batch by batch; a file that comes twice is released once. Records that were taken, and that were there."""
+    """Push a file in batches and return the numbers of new and repeated records; a repeated file is released once."""
     stream, table, before = context.hub.stream(name), read_upload(body), 0
     for start in range(0, table.num_rows, _BATCH):
         lines = b"".join(map(to_ndjson, table.slice(start, _BATCH).to_batches()))
@@ -173,37 +177,37 @@ def _push_file(context: PageContext, name: str, body: bytes) -> tuple[int, int]:
 
 
 async def _outbreak(context: PageContext, name: str, chosen_value: str) -> None:
-    """How often a value is, over time, with the interval that recipients get."""
-    asking, place = context.hub.query_process, await in_thread(lambda: _release_handle(context, name))
-    about = None if place is None else await run_or_notify(in_thread(lambda: asking.ask(place, questions.summarize)))
-    with card("What recipients see over time"):
-        if place is None or about is None:
-            status_text("Nothing to ask yet: feed it first.")
+    """Draw a recipient's estimates of a value over time, with their intervals."""
+    process, handle = context.hub.query_process, await in_thread(lambda: _release_handle(context, name))
+    about = None if handle is None else await run_or_notify(in_thread(lambda: process.ask(handle, questions.summarize)))
+    with card("Recipients' estimates over time"):
+        if handle is None or about is None:
+            status_text("There are no released records yet. Push some records first.")
             return
         first = (
             chosen_value
             if chosen_value in about.values
-            else await in_thread(lambda: asking.ask(place, questions.most_uneven_value))
+            else await in_thread(lambda: process.ask(handle, questions.most_uneven_value))
         )
         value = ui.select(list(about.values), value=first, label=about.sensitive).classes("w-full")
-        status_text("The curve is the estimate from the released lines alone, the band its 95% interval.")
+        status_text("The curve is the estimate from the released records; the band is its 95% interval.")
         picture = chart(band([], [], time=True)).classes("h-64").props('data-test="outbreak"')
-        marks = status_text("")
+        changes_label = status_text("")
 
-        async def draw(known: ReleaseHandle | None = None) -> None:
-            fresh = known or await in_thread(lambda: _release_handle(context, name)) or place
-            rows = await run_or_notify(in_thread(lambda: asking.ask(fresh, questions.windows, str(value.value))))
+        async def draw(current: ReleaseHandle | None = None) -> None:
+            latest = current or await in_thread(lambda: _release_handle(context, name)) or handle
+            rows = await run_or_notify(in_thread(lambda: process.ask(latest, questions.windows, str(value.value))))
             if rows is None or picture.is_deleted:
                 return
             words = [str(next(iter(row.values()))) for row in rows]
             redraw(picture, band(words, rows, time=True))
             changes = [word for word, row in zip(words, rows, strict=True) if row.get("change")]
-            said = f"A new level begins at {', '.join(changes)}." if changes else "No change of level."
-            order = " Along the records in their order: no published column tells the time finely."
-            marks.set_text(said + order * all(word.isdigit() for word in words))
+            text = f"The level changes at {', '.join(changes)}." if changes else "The level does not change."
+            by_number = " The axis counts records, since no published column has days or hours."
+            changes_label.set_text(text + by_number * all(word.isdigit() for word in words))
 
-        value.on_value_change(lambda: draw(place))
-        await draw(place)
+        value.on_value_change(lambda: draw(handle))
+        await draw(handle)
         ui.timer(30.0, draw, immediate=False)
 
 
@@ -218,7 +222,7 @@ def _figure_text(key: str, value: Any) -> str:
     if value is None:
         return "-"
     if key.endswith("_ms"):
-        return f"{value:,.1f}" if value else "-"  # nothing came in the last seconds
+        return f"{value:,.1f}" if value else "-"  # no batch in the last seconds
     return f"{value:,.0f}"
 
 
@@ -226,9 +230,9 @@ def _line_text(line: bytes) -> str:
     record = orjson.loads(line)
     if record["type"] == "group":
         return f"group {record['group']}: {', '.join(str(value) for value, _ in record['candidates'])}"
-    shown = ", ".join(f"{key} {value}" for key, value in record["quasi"].items())
-    offered = " / ".join(map(str, record.get("candidates", ())))
-    return f"#{record['seq']}  {shown}  →  {offered or record.get('group') or record.get('sensitive')}"
+    fields = ", ".join(f"{key} {value}" for key, value in record["quasi"].items())
+    candidates = " / ".join(map(str, record.get("candidates", ())))
+    return f"#{record['seq']}  {fields}  →  {candidates or record.get('group') or record.get('sensitive')}"
 
 
 Lines = list[list[list[Any]]]
@@ -245,7 +249,7 @@ def _iso_time(seconds: float) -> str:
 
 
 def _rates(stream: LiveStream) -> Lines:
-    """Records a second between two points; none while nobody feeds it."""
+    """Return records per second between two points; 0 while no records arrive."""
     points = _trend_points(stream)
     line = [
         [_iso_time(after[0]), round((after[1] - before[1]) / max(1e-3, after[0] - before[0]), 1)]
@@ -267,7 +271,7 @@ def _shares(stream: LiveStream) -> Lines:
     ]
 
 
-def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]:
+def _chart(names: list[str], colors: list[str], lines: Lines) -> dict[str, Any]:
     known = [name for name, line in zip(names, lines, strict=True) if line]
     return {
         "animation": False,
@@ -277,9 +281,9 @@ def _chart(names: list[str], colours: list[str], lines: Lines) -> dict[str, Any]
         "xAxis": axis(type="time", splitLine={"show": False}),
         "yAxis": axis(min=0),
         "series": [
-            # A line has two points.
-            chart_series("line", name, line, colour, showSymbol=len(line) == 1, lineStyle={"width": 2})
-            for name, colour, line in zip(names, colours, lines, strict=True)
+            # A single point has no line, so it needs a symbol.
+            chart_series("line", name, line, color, showSymbol=len(line) == 1, lineStyle={"width": 2})
+            for name, color, line in zip(names, colors, lines, strict=True)
         ],
     }
 

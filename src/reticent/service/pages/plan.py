@@ -1,4 +1,4 @@
-"""A policy in the making: what the custodian has chosen so far for one table, kept in the store until it goes."""
+"""The plan of a table: the policy that the custodian edits, stored until the table is deleted."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from reticent.service.uploads import head_of
 
 KINDS = {
     "table": "one table, released once",
-    "stream": "a stream: each record is released as it comes",
-    "evolving": "an evolving table: rows come, change and go between publications",
-    "series": "a series: the same persons again, release by release",
+    "stream": "a stream: each record is released on arrival",
+    "evolving": "an evolving table: rows are added, changed and deleted between publications",
+    "series": "a series: several releases of the same persons",
 }
 _MAX_PREVIEW, _HEAD, _MAX_CELLS = 6, 2_000, 4
 _STORED_FIELDS = ("settings", "files", "why", "kind", "sent", "cells")
@@ -34,7 +34,7 @@ _STORED_FIELDS = ("settings", "files", "why", "kind", "sent", "cells")
 
 @dataclass
 class Plan:
-    """The policy of one table so far, the files it names, and why each role was guessed."""
+    """The current policy of one table, its files and the reasons for the guessed roles."""
 
     table: dict[str, Any]
     settings: dict[str, Any]
@@ -42,28 +42,28 @@ class Plan:
     why: dict[str, str] = field(default_factory=dict)
     kind: str = "table"
     from_file: bool = False
-    """Whether it came as a file: then nothing is proposed any more."""
+    """Whether the policy was uploaded as a file: then the studio proposes no levels."""
     cells: dict[str, str] = field(default_factory=dict)
-    """Some different values of each column, for whoever gives the roles; kept, since the table is large and does not change."""
+    """Some distinct values of each column, for the custodian who sets the roles; stored, since reading the table is slow."""
 
     @classmethod
     def of(cls, hub: Hub, ident: str) -> Plan:
-        """As it was left, or guessed from the table's first rows."""
+        """Return the stored plan, or guess one from the first rows of the table."""
         table = hub.tables.get(ident)
         try:
             document = hub.plans.get(ident)
         except ServiceError:
             head = head_of(hub.tables.blob(ident), SAMPLE)
             guesses = guess(head)
-            why = {one.column: one.why for one in guesses}
+            why = {item.column: item.why for item in guesses}
             plan = cls(table, settings_of(head, guesses), why=why, cells=_cells(head.slice(0, _HEAD)))
             plan.settings["columns"] = _expand_roles(plan.settings["columns"])
-            plan.save(hub)  # to guess again at every page takes seconds for a large table
+            plan.save(hub)  # a guess takes seconds for a large table
             return plan
         return cls(table, **{name: document[name] for name in _STORED_FIELDS})
 
     def save(self, hub: Hub) -> None:
-        """Keeps it."""
+        """Store the plan."""
         document = {name: getattr(self, name) for name in _STORED_FIELDS}
         hub.write(lambda tx: hub.plans.put(tx, self.table["id"], document | {"created": now()}))
 
@@ -73,7 +73,7 @@ class Plan:
         return {name: column["role"] for name, column in self.settings["columns"].items()}
 
     def set_role(self, names: list[str], role: str) -> None:
-        """Gives columns a role; a person who is no identifier any more is none."""
+        """Set the role of columns; the person column must stay an identifier."""
         for name in names:
             self.settings["columns"][name]["role"] = role
         if self.roles.get(self.person or "") != "identifier":
@@ -81,7 +81,7 @@ class Plan:
 
     @property
     def person(self) -> str | None:
-        """The column that names the same person across records."""
+        """The column that identifies a person across records."""
         person = self.settings.get("person")
         return person.get("column") if isinstance(person, dict) else person
 
@@ -94,12 +94,12 @@ class Plan:
             self.settings["person"] = name
 
     def hierarchy(self, name: str) -> dict[str, Any] | None:
-        """The hierarchy of a column."""
+        """Return the hierarchy of a column."""
         spec: dict[str, Any] | None = self.settings["columns"][name].get("hierarchy")
         return spec
 
     def set_hierarchy(self, names: list[str], spec: dict[str, Any] | None, *, level: int = 0) -> None:
-        """Gives columns a hierarchy, None leaves the value, then *; and the level of it that the veil shows."""
+        """Set the hierarchy of columns (None: the value, then *) and the level that the veil publishes."""
         for name in names:
             rest = {
                 key: value for key, value in self.settings["columns"][name].items() if key not in ("hierarchy", "level")
@@ -108,7 +108,7 @@ class Plan:
             self.settings["columns"][name] = rest | more
 
     def propose_levels(self, hub: Hub) -> dict[str, int]:
-        """Levels at which the veil shows each column, as `reticent init` proposes them; none where some were chosen already."""
+        """Set the veil's level of each column as `reticent init` proposes, unless levels are set already."""
         columns = self.settings["columns"]
         if self.from_file or any("level" in column for column in columns.values()):
             return {}
@@ -121,30 +121,30 @@ class Plan:
         return levels
 
     def bundle(self, **sections: Any) -> Bundle:
-        """As a policy, with some sections replaced."""
+        """Return the policy with some sections replaced."""
         return parse_policy(self.settings | sections, self.files)
 
     def yaml(self) -> str:
-        """As the file that the command line takes."""
+        """Return the policy as a YAML file for the command line."""
         columns = {n: c["role"] if len(c) == 1 else c for n, c in self.settings["columns"].items()}
         return str(yaml.safe_dump(self.settings | {"columns": columns}, sort_keys=False, allow_unicode=True))
 
     def adopt(self, hub: Hub, text: str, files: dict[str, str]) -> None:
-        """Takes a policy from elsewhere, whole, if it fits the table; files that were here stay."""
+        """Replace the policy by an uploaded one if it fits the table; existing files stay."""
         bundle = parse_policy(text, self.files | files)
         policy = hub.policy_registry.policy(bundle)
         policy.check_columns(self.table["columns"])
         self.settings = dict(bundle.settings) | {"columns": _expand_roles(dict(bundle.settings).get("columns", {}))}
-        self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the policy that was sent")
+        self.files, self.why = self.files | files, dict.fromkeys(self.why, "from the uploaded policy")
         self.kind = next((kind for kind in KINDS if kind in self.settings), self.kind)
         self.from_file = True
 
 
 async def load_plan(context: PageContext, table: str) -> Plan | None:
-    """The plan of a table; a page that has none says so."""
+    """Return the plan of a table, or draw an error."""
     plan = await run_or_notify(in_thread(lambda: Plan.of(context.hub, table)))
     if plan is None:
-        status_text("There is no such table; send one on the page Data.", bad=True)
+        status_text("There is no such table. Upload one on the page Data.", bad=True)
     return plan
 
 
@@ -160,18 +160,18 @@ def _cells(head: pa.Table) -> dict[str, str]:
 
 
 def preview_levels(hub: Hub, ident: str, name: str, spec: dict[str, Any] | None) -> list[list[str]]:
-    """Some of a column's values, each with what it becomes level by level."""
+    """Return some values of a column with their labels at each level."""
     domain: pa.Array = head_of(hub.tables.blob(ident), _HEAD).column(name).unique().drop_null().sort()
-    rungs = build_levels(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
+    levels = build_levels(HierarchySpec.model_validate(spec) if spec else None, domain, column=name)
     step = max(1, len(domain) // _MAX_PREVIEW)
     return [
-        [str(rungs.labels[level][int(rungs.node_ids[level][code])].as_py()) for level in range(rungs.height + 1)]
+        [str(levels.labels[level][int(levels.node_ids[level][code])].as_py()) for level in range(levels.height + 1)]
         for code in range(0, len(domain), step)[:_MAX_PREVIEW]
     ]
 
 
 def parse_spec(kind: str, text: str) -> dict[str, Any] | None:
-    """A hierarchy from what was typed: widths, a length, or a tree of `node: leaf, leaf` lines."""
+    """Return the hierarchy of the editor's text: widths, a length, or a tree of `node: leaf, leaf` lines."""
     try:
         match kind:
             case "none":
@@ -185,18 +185,20 @@ def parse_spec(kind: str, text: str) -> dict[str, Any] | None:
             case _:
                 return {"tree": _tree(text)}
     except ValueError:
-        raise PolicyError("The hierarchy needs numbers here.", hint="Such as 5, 10, 20.") from None
+        raise PolicyError(
+            "The details of this hierarchy must be numbers.", hint="Write numbers such as 5, 10, 20."
+        ) from None
 
 
 def _tree(text: str) -> dict[str, Any]:
-    """`node: leaf, leaf` per line; a node may itself be a leaf of another line, and then hangs below it."""
+    """Parse lines of `node: leaf, leaf`; a node that is a leaf of another line becomes its child."""
     lines = [line.partition(":") for line in text.splitlines() if line.strip()]
     below = {node.strip(): [leaf.strip() for leaf in leaves.split(",") if leaf.strip()] for node, _, leaves in lines}
     inner = {leaf for leaves in below.values() for leaf in leaves if leaf in below}
 
     def build_node(node: str, above: tuple[str, ...]) -> Any:
         if node in above:
-            raise PolicyError("The tree has a circle.", hint="Give each node one place.")
+            raise PolicyError("The tree has a cycle.", hint="Put each node below one parent only.")
         if not any(leaf in below for leaf in below[node]):
             return below[node]
         return {leaf: build_node(leaf, (*above, node)) if leaf in below else [leaf] for leaf in below[node]}
@@ -205,7 +207,7 @@ def _tree(text: str) -> dict[str, Any]:
 
 
 def spec_text(spec: dict[str, Any] | None) -> tuple[str, str]:
-    """A hierarchy as kind and text, for the editor."""
+    """Return the kind and the text of a hierarchy for the editor."""
     if not spec:
         return "none", ""
     kind, value = next(iter(spec.items()))
@@ -217,7 +219,7 @@ def spec_text(spec: dict[str, Any] | None) -> tuple[str, str]:
 
 
 def _lines(tree: dict[str, Any]) -> list[str]:
-    """A tree as `_tree` reads it: each node with what hangs below it."""
+    """Return the lines of a tree in the format of `_tree`."""
     lines = [f"{node}: {', '.join(below)}" for node, below in tree.items()]
     inner = [part for below in tree.values() if isinstance(below, dict) for part in _lines(below)]
     return lines + [line for line in inner if line.partition(": ")[0] != line.partition(": ")[2]]

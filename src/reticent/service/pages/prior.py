@@ -1,4 +1,4 @@
-"""The prior of a plan: what a reader knows already, as the veil needs it."""
+"""The prior of a plan: what an attacker knows before the release; the veil needs it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from reticent.service.uploads import read_upload
 AsyncAction = Callable[[], Awaitable[None]]
 
 
-def prior_card(context: PageContext, plan: Plan, keep: AsyncAction, propose: AsyncAction) -> None:
-    """The card: which files there are, and two ways to a new one."""
-    with card("Prior: what readers know already"):
+def prior_card(context: PageContext, plan: Plan, save: AsyncAction, propose: AsyncAction) -> None:
+    """Draw the card of the prior, with an upload and a button that counts the table."""
+    with card("Prior: what an attacker knows before the release"):
         words = status_text(_status_text(plan))
         hint_text(
-            "The veil needs it. Public statistics are best (value,count, or with columns such as sex,value,count). Counts of this "
-            "very table cost its persons a privacy loss of epsilon 1, and carry noise for it."
+            "The veil needs a prior. Public statistics are best: a file value,count, or with columns such as sex,value,count. Counts of "
+            "this table get noise and cost its persons a privacy loss of epsilon 1."
         )
 
         async def refresh() -> None:
-            await keep()
+            await save()
             words.set_text(_status_text(plan))
 
         async def take_file(event: events.UploadEventArguments) -> None:
@@ -42,17 +42,17 @@ def prior_card(context: PageContext, plan: Plan, keep: AsyncAction, propose: Asy
             await refresh()
 
         async def count() -> None:
-            await propose()  # what is counted is what will be shown
+            await propose()  # the counts need the levels that the veil publishes
             if await run_or_notify(in_thread(lambda: _count_table(context, plan))) is not None:
                 await refresh()
 
-        drop_area(context, "Send prior.csv, or kernel.csv", several=True, on_upload=take_file)
+        drop_area(context, "Upload prior.csv or kernel.csv", several=True, on_upload=take_file)
         ui.button("Count this table, with noise", icon="functions", on_click=count).props("outline no-caps")
 
 
 def _status_text(plan: Plan) -> str:
     file = plan.settings.get("prior", {}).get("file")
-    return f"The prior is {file}." if file else "There is no prior: methods other than the veil need none."
+    return f"The prior is {file}." if file else "There is no prior. Only the veil needs one."
 
 
 def _kernel(plan: Plan) -> dict[str, object]:
@@ -61,7 +61,7 @@ def _kernel(plan: Plan) -> dict[str, object]:
 
 
 def _count_table(context: PageContext, plan: Plan) -> str:
-    """Counts of the table at fixed levels with noise: what may be published about the data to be protected themselves."""
+    """Count the table at fixed levels with noise, so that the counts may be published, and store them as prior.csv."""
     import numpy as np
 
     from reticent.engine.veil.prior.fit_on_release import fit_on_release
@@ -70,7 +70,7 @@ def _count_table(context: PageContext, plan: Plan) -> str:
     rest = {name: value for name, value in plan.settings.items() if name != "prior"}
     policy = context.hub.policy_registry.policy(type(plan)(plan.table, rest, plan.files).bundle())
     if len(policy.sensitive) != 1:
-        raise PolicyError("A prior is of exactly one sensitive column.", hint="Give one column the role sensitive.")
+        raise PolicyError("A prior needs exactly one sensitive column.", hint="Give one column the role sensitive.")
     table = read_upload(context.hub.tables.blob(plan.table["id"]))
     l, rng, kernel = policy.l_of("table"), np.random.default_rng(), plan.kind == "stream" and policy.person is not None
     fitted = fit_on_release(table, policy, l=l, epsilon=1.0, kernel=kernel, rng=rng)

@@ -1,4 +1,4 @@
-"""Release: a job with its progress; then what was published, in its own words, its files, and what can still be done about it."""
+"""Release: the progress of a job, then the guarantee, the files and the actions of its release."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from reticent.service.routes.releases import send_release
 router = APIRouter(include_in_schema=False)
 _ROWS = 8
 _WITHDRAW_TEXT = (
-    "Nobody can download it from here any more. It cannot be undone: whoever has a copy keeps it, what it told stays told, "
-    "and the ledger goes on counting its persons as published."
+    "The studio and the API no longer offer this release. A withdrawal cannot be undone: recipients keep their copies, "
+    "and the ledger still counts the persons as published."
 )
 
 
 @studio_page("/release", "History", everybody=True)
 async def release(context: PageContext, job: str = "", id: str = "") -> None:  # noqa: A002 - the word in the address
-    """The page."""
+    """Draw the page."""
     if job and context.is_custodian:
         await _job_card(context, job)
         return
@@ -51,7 +51,7 @@ async def release(context: PageContext, job: str = "", id: str = "") -> None:  #
         id = known[0]["id"] if known else ""  # noqa: A001
     document = await run_or_notify(in_thread(lambda: context.hub.releases.get(id))) if id else None
     if document is None:
-        words = "There is no such release; look on the page History." if id else "Nothing has been released yet."
+        words = "There is no such release. Choose one on the page History." if id else "Nothing has been released yet."
         status_text(words, bad=bool(id))
         return
     _summary(document)
@@ -78,22 +78,22 @@ async def _job_card(context: PageContext, ident: str) -> None:
 
 
 def _next_steps(context: PageContext, document: dict[str, Any]) -> None:
-    """What can be done about a job that published nothing."""
+    """Draw the next action after a job that published nothing."""
 
-    async def again() -> None:
+    async def retry() -> None:
         if await run_or_notify(in_thread(lambda: context.hub.jobs.retry(document["id"]))) is not None:
             ui.navigate.to(f"/release?job={document['id']}")
 
     if document["state"] == "parked":
-        ui.button("Try it again", on_click=again).props("outline")
+        ui.button("Retry", on_click=retry).props("outline")
     elif document["kind"] in SOURCE_PATHS:
         ui.link(f"Back to {document['source']}", f"{SOURCE_PATHS[document['kind']]}{document['source']}")
     elif table := context.hub.jobs.documents.get(document["id"])["request"].get("table"):
-        ui.link("Back to its drafts", f"/drafts?table={table}")
+        ui.link("Back to the drafts", f"/drafts?table={table}")
 
 
 def _progress_card(context: PageContext, ident: str) -> None:
-    with card("At work"):
+    with card("Job in progress"):
         words = ui.label("waiting").props("aria-live=polite")
         bar = set_label(ui.linear_progress(0, show_value=False), "progress").props("rounded size=12px")
 
@@ -102,7 +102,7 @@ def _progress_card(context: PageContext, ident: str) -> None:
 
         ui.button("Cancel", on_click=cancel).props("flat")
 
-        async def look() -> None:
+        async def refresh() -> None:
             state = await in_thread(lambda: context.hub.jobs.get(ident))
             words.set_text(state["stage"])
             bar.set_value(state["progress"])
@@ -110,7 +110,7 @@ def _progress_card(context: PageContext, ident: str) -> None:
                 timer.cancel()
                 ui.navigate.to(f"/release?job={ident}")
 
-        timer = ui.timer(0.3, look)
+        timer = ui.timer(0.3, refresh)
 
 
 def _summary(document: dict[str, Any]) -> None:
@@ -121,13 +121,13 @@ def _summary(document: dict[str, Any]) -> None:
         ui.label(f"{format_time(document['created'])}: {SHAPES[document['shape']]}").classes("r-muted")
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-5 gap-4"):
             figure("records released", f"{counts['published']:,}")
-            figure("left out", f"{counts['suppressed'] / max(1, counts['input']):.1%}")
-            figure("held back", f"{counts['withheld']:,}")
-            figure("persons not shown before", f"{document['added']:,}")
-            figure("risk it concedes to the reader below", f"{highest_risk(document):.2f}")
+            figure("suppressed", f"{counts['suppressed'] / max(1, counts['input']):.1%}")
+            figure("withheld", f"{counts['withheld']:,}")
+            figure("persons not published before", f"{document['added']:,}")
+            figure("risk bound for the attacker below", f"{highest_risk(document):.2f}")
         holds = document["verification"]["holds"]
-        words = "The judge recomputed every claim before it was published: they hold."
-        label = ui.label(words if holds else "The judge refuted a claim.")
+        words = "The verifier recomputed every claim before the publication: all claims hold."
+        label = ui.label(words if holds else "The verifier refuted a claim.")
         label.classes("text-positive" if holds else "text-negative")
         show_claims(guarantee["claims"], guarantee["against"])
         show_limits(guarantee["not_covered"])
@@ -139,8 +139,8 @@ def _action_buttons(context: PageContext, document: dict[str, Any]) -> None:
         if not document["withdrawn"]:
             for name, word in (("Download CSV", "csv"), ("Download Parquet", "parquet")):
                 ui.button(name, icon="download", on_click=partial(download, context, ident, word)).props("outline")
-            ask = partial(ui.navigate.to, f"/explore?release={ident}")
-            ui.button("Ask it", icon="query_stats", on_click=ask).props("outline")
+            query = partial(ui.navigate.to, f"/explore?release={ident}")
+            ui.button("Query", icon="query_stats", on_click=query).props("outline")
         if context.is_custodian:
             ui.button("Audit", icon="gavel", on_click=partial(run_audit, context, [ident])).props("outline")
             if not document["withdrawn"]:
@@ -149,57 +149,57 @@ def _action_buttons(context: PageContext, document: dict[str, Any]) -> None:
 
 
 def _preview_card(table: TablePreview) -> None:
-    with card(f"{table.name}: {table.rows:,} rows, the first of them"):
+    with card(f"{table.name}: first of {table.rows:,} rows"):
         data_table(table.columns, table.first).props('data-test="released"')
         distinct = zip(table.columns, table.distinct, strict=True)
         hint_text("; ".join(f"{column} {number:,} values" for column, number in distinct))
 
 
 def confirm_withdrawal(context: PageContext, document: dict[str, Any]) -> None:
-    """Asks once more, and says what it cannot undo."""
+    """Ask for confirmation and explain what a withdrawal cannot undo."""
 
     async def go() -> None:
         await run_or_notify(in_thread(lambda: context.hub.withdraw(document["id"])))
         ui.navigate.to(f"/release?id={document['id']}")
 
     title = f"Withdraw release {document['number']} of {document['source']}?"
-    confirm_dialog(title, _WITHDRAW_TEXT, "Withdraw it", go)
+    confirm_dialog(title, _WITHDRAW_TEXT, "Withdraw release", go)
 
 
 async def run_audit(context: PageContext, idents: list[str]) -> None:
-    """Judges releases and attacks them, then shows what was found."""
-    ui.notify("The judge recomputes every claim and tries to break the release; the page follows.")
-    verdict = await run_or_notify(in_thread(lambda: audit(context.hub, idents, report=True)))
-    if verdict is not None:
-        ui.navigate.to(f"/audit?id={verdict['id']}")
+    """Verify and attack releases, then open the page of the audit."""
+    ui.notify("The audit recomputes every claim and attacks the release. Its page opens when it is done.")
+    result = await run_or_notify(in_thread(lambda: audit(context.hub, idents, report=True)))
+    if result is not None:
+        ui.navigate.to(f"/audit?id={result['id']}")
 
 
 async def download(context: PageContext, ident: str, file_format: str) -> None:
-    """Hands a release to the browser."""
-    packed = await run_or_notify(in_thread(lambda: context.hub.releases.pack(ident, file_format)))
-    if packed is not None:
-        packed.close()
+    """Download a release in the browser."""
+    file = await run_or_notify(in_thread(lambda: context.hub.releases.pack(ident, file_format)))
+    if file is not None:
+        file.close()
         ui.download.from_url(f"/release/{ident}/{file_format}.zip", f"release-{ident}.zip")
 
 
 def highest_risk(document: dict[str, Any]) -> float:
-    """The highest chance to find a person, or to guess a value, that it concedes to the reader it holds against."""
+    """Return the risk bound: the highest probability with which the stated attacker finds a person or a value."""
     claims, metrics = document["guarantee"]["claims"], document["metrics"]
     if "max_risk" in metrics:
         return float(metrics["max_risk"])
     for name in ("k", "veil", "m-distinct", "m-distinct*", "m-invariance"):
         if name in claims:
-            among = claims[name]
-            return 1 / float(among["persons"] if isinstance(among, dict) else among)
+            claim = claims[name]
+            return 1 / float(claim["persons"] if isinstance(claim, dict) else claim)
     bounds = [1 / float(value) for value in claims.get("l", {}).values() if isinstance(value, int | float)]
     return max(bounds, default=1.0)
 
 
 @router.get("/release/{ident}/{file_format}.zip")
 async def download_zip(ident: Ident, file_format: Literal["csv", "parquet"], request: Request) -> Response:
-    """The folder of a release, sent piece by piece from disk: an answer to an address of its own, not a message of a page."""
+    """Return the zip file of a release piece by piece from disk, without the socket of the page."""
     try:
         return await send_release(context_of(request).hub, ident, file_format)
-    except Exception as error:  # noqa: BLE001 - it is told, not raised
+    except Exception as error:  # noqa: BLE001 - it becomes the answer
         problem = to_service_error(error)
         return PlainTextResponse(f"{problem.message} {problem.hint}", problem.status)

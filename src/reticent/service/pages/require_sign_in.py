@@ -1,4 +1,4 @@
-"""Nobody sees a page, its assets or its socket without being signed in, and only for as long as they are."""
+"""A middleware that requires a valid session for all pages, their assets and their sockets."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from reticent.service.actor import act_as
 from reticent.service.nicegui_setup import is_page_of
 
-# Where a page takes files: it is the page's own, whoever else has learnt its name.
+# The upload address of a page; only the owner of the page may use it.
 _UPLOAD_PATH = re.compile(r"/_nicegui/client/([^/]+)/")
 _PUBLIC_PATHS = ("/sign-in", "/sign-in/out", "/sign-in/oidc", "/sign-in/callback")
 
-# Packets of the kit's socket: it is open, and its page is not known here.
+# Packets of NiceGUI's socket: the connection is open, and the page is unknown.
 _RELOAD_PACKETS = (
     '0{"sid":"-","upgrades":[],"pingInterval":25000,"pingTimeout":20000,"maxPayload":1}',
     '44{"message":"Implicit handshake failed"}',
@@ -24,43 +24,43 @@ _RELOAD_PACKETS = (
 
 
 class RequireSignIn:
-    """An ASGI layer in front of the pages; it also tells them who the visitor is."""
+    """The ASGI middleware in front of the pages; it also stores the user in the request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Lets visitors through and sends everybody else to sign in."""
+        """Pass requests of signed-in users on and redirect all others to the sign-in."""
         if scope["type"] not in ("http", "websocket") or scope["path"].startswith("/api/"):
             await self._app(scope, receive, send)
             return
         state, caller = scope["app"].state, HTTPConnection(scope)
-        if not state.access.is_own(caller):
+        if not state.access.is_same_origin(caller):
             await _refuse(scope, receive, send)
         elif scope["path"] in _PUBLIC_PATHS:
             await self._app(scope, receive, send)
-        elif (visitor := state.access.visitor(caller)) is None:
+        elif (user := state.access.user_of(caller)) is None:
             refuse = _reload_page if scope["type"] == "websocket" else RedirectResponse("/sign-in", 303)
             await refuse(scope, receive, send)
-        elif (page := _UPLOAD_PATH.match(scope["path"])) and not is_page_of(page[1], visitor):
-            await _refuse(scope, receive, send, PlainTextResponse("This is somebody else's page.", 403))
+        elif (page := _UPLOAD_PATH.match(scope["path"])) and not is_page_of(page[1], user):
+            await _refuse(scope, receive, send, PlainTextResponse("This page belongs to another user.", 403))
         else:
-            scope["reticent"], scope["access"] = (state.hub, visitor, state.settings), state.access
+            scope["reticent"], scope["access"] = (state.hub, user, state.settings), state.access
 
             def is_signed_in() -> bool:
-                now = state.access.visitor(caller)
-                return now is not None and now.id == visitor.id
+                current = state.access.user_of(caller)
+                return current is not None and current.id == user.id
 
             if scope["type"] == "websocket":
                 receive, send = _check_messages(is_signed_in, receive, send)
-            act_as(visitor)
+            act_as(user)
             await self._app(scope, receive, send)
 
 
 async def _reload_page(_: Scope, receive: Receive, send: Send) -> None:
-    """Tells the socket of a page that its visitor is none any more: it loads the page again, and so comes to sign in.
+    """Tell the socket of a page whose session has ended to reload the page, which leads to the sign-in.
 
-    A socket that is merely closed is opened again and again, before a page that still shows what it showed.
+    After a plain close the browser would reconnect forever and still display the old page.
     """
     await receive()
     await send({"type": "websocket.accept"})
@@ -73,11 +73,11 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, answer: ASGIApp | 
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
     else:
-        await (answer or PlainTextResponse("Another site sent you here.", 403))(scope, receive, send)
+        await (answer or PlainTextResponse("The request comes from another site.", 403))(scope, receive, send)
 
 
 def _check_messages(is_valid: Callable[[], bool], receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """A socket that is asked at every message, either way, whether its visitor is still one."""
+    """Return a receive and a send that check the session at every message in both directions."""
     ended = False
 
     async def end() -> None:

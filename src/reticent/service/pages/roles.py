@@ -1,4 +1,4 @@
-"""Roles: a grid of columns with some of their values; search, choose, change many at once; person, prior, policy file."""
+"""Roles: the columns with some values and their roles, the person column, the prior and the policy file."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ from reticent.service.pages.safe_elements import number_rows, selectable_table, 
 from reticent.service.routes.common import in_thread
 
 ROLES = {
-    "identifier": "never leaves",
-    "quasi": "others may know it, so it is made coarser",
-    "sensitive": "must not be learned of anybody",
-    "plain": "released as it is",
+    "identifier": "never released",
+    "quasi": "an attacker may know it, so it is generalized",
+    "sensitive": "an attacker must not learn it about a person",
+    "plain": "released unchanged",
 }
-_HEADERS = ("Column", "Role", "Some values", "Becomes coarser by", "Why")
+_HEADERS = ("Column", "Role", "Some values", "Generalization", "Reason")
 
 
 @studio_page("/roles", "Data")
 async def roles(context: PageContext, table: str = "") -> None:
-    """The page."""
+    """Draw the page."""
     steps("Roles", table)
     if (plan := await load_plan(context, table)) is not None:
         await RolesPage(context, plan).show()
 
 
 def _generalization_text(plan: Plan, name: str) -> str:
-    """How a column is made coarser, and how far the veil goes."""
+    """Return the hierarchy of a column and the level that the veil publishes."""
     if plan.roles[name] not in ("quasi", "sensitive"):
         return ""
     level = plan.settings["columns"][name].get("level", 0)
-    return describe_spec(plan.hierarchy(name)) + (f"; the veil shows level {level}" if level else "")
+    return describe_spec(plan.hierarchy(name)) + (f"; the veil publishes level {level}" if level else "")
 
 
 class RolesPage:
-    """The grid and what stands around it, over one plan."""
+    """The page of one plan: the table of columns and the cards below it."""
 
     def __init__(self, context: PageContext, plan: Plan) -> None:
         self._context, self._plan = context, plan
         self._names = list(plan.settings["columns"])
 
     async def show(self) -> None:
-        """Draws it."""
-        with card(f"The columns of {self._plan.table['name']}"):
+        """Draw the page."""
+        with card(f"Columns of {self._plan.table['name']}"):
             status_text(
-                f"{self._plan.table['rows']:,} rows. The roles are guesses: look at the values and correct them."
+                f"{self._plan.table['rows']:,} rows. The roles are guesses: check them against the values and correct them."
             )
             hint_text("; ".join(f"{role}: {words}" for role, words in ROLES.items()) + ".")
             self._toolbar()
@@ -68,7 +68,7 @@ class RolesPage:
             self._search.bind_value_to(self._grid, "filter")
             self._count()
         await yield_control()
-        with card("Who, and what for"):
+        with card("Person and kind of release"):
             self._person_card()
         await yield_control()
         prior_card(self._context, self._plan, self._save, self._propose)
@@ -83,7 +83,7 @@ class RolesPage:
         return [
             [
                 name,
-                plan.roles[name] + (", names the person" if name == plan.person else ""),
+                plan.roles[name] + (", identifies the person" if name == plan.person else ""),
                 plan.cells.get(name, ""),
                 _generalization_text(plan, name),
                 plan.why.get(name, ""),
@@ -101,17 +101,17 @@ class RolesPage:
                 button = ui.button(role, on_click=lambda _, role=role: self._assign_role(role)).props(
                     "dense no-caps outline"
                 )
-                set_label(button, f"Make the chosen columns {role}: {words}").tooltip(words)
+                set_label(button, f"Set the selected columns to {role}: {words}").tooltip(words)
                 self._buttons.append(button)
             button = ui.button("Hierarchy", icon="account_tree", on_click=self._edit).props("dense no-caps outline")
-            self._buttons.append(set_label(button, "Hierarchy of the chosen columns"))
+            self._buttons.append(set_label(button, "Hierarchy of the selected columns"))
 
     def _selected_names(self) -> list[str]:
         return [self._names[row["row"]] for row in self._grid.selected]
 
     def _count(self) -> None:
         number = len(self._grid.selected)
-        self._chosen.set_text(f"{number} of {len(self._names)} chosen")
+        self._chosen.set_text(f"{number} of {len(self._names)} selected")
         for button in self._buttons:
             button.set_enabled(number > 0)
 
@@ -132,14 +132,14 @@ class RolesPage:
         self._text.set_text(self._plan.yaml())
 
     async def _propose(self) -> None:
-        """Levels at which the veil shows the quasi-identifiers: without them it would show each as it is."""
+        """Propose the levels of the quasi-identifiers for the veil, which would otherwise publish them unchanged."""
         levels = await run_or_notify(in_thread(lambda: self._plan.propose_levels(self._context.hub)))
         if levels:
-            ui.notify(f"The veil would show {len(levels)} columns coarser than they are; see Becomes coarser by.")
+            ui.notify(f"The veil would generalize {len(levels)} columns; see the column Generalization.")
 
     def _persons(self) -> dict[str, str]:
         identifiers = [name for name, role in self._plan.roles.items() if role == "identifier"]
-        return {"": "nobody: every record counts for itself"} | {name: name for name in identifiers}
+        return {"": "none: each record is a person of its own"} | {name: name for name in identifiers}
 
     def _person_card(self) -> None:
         async def person(event: events.ValueChangeEventArguments[Any]) -> None:
@@ -154,17 +154,17 @@ class RolesPage:
             await self._save()
 
         self._person_select = ui.select(
-            self._persons(), value=self._plan.person or "", label="Column that names the person", on_change=person
+            self._persons(), value=self._plan.person or "", label="Column that identifies the person", on_change=person
         ).classes("w-full")
         if len(self._persons()) == 1:
-            status_text("Without a person the ledger cannot tell whether somebody was published before.")
-        ui.select(KINDS, value=self._plan.kind, label="What it will be", on_change=kind).classes("w-full")
+            status_text("Without a person column the ledger cannot check whether a person was published before.")
+        ui.select(KINDS, value=self._plan.kind, label="Published as", on_change=kind).classes("w-full")
 
     def _file_card(self) -> None:
-        with ui.expansion("Policy as a file").classes("w-full r-card").props("header-class=text-lg"):
+        with ui.expansion("Policy file").classes("w-full r-card").props("header-class=text-lg"):
             ui.label(
-                "The same file as of the command line: reticent anonymize DATA -p policy.yaml. Send one, and the files it names, to "
-                "put it in place of these choices."
+                "Use this file on the command line: reticent anonymize DATA -p policy.yaml. Upload a policy and its files to replace "
+                "these settings."
             ).classes("r-muted")
 
             async def take_files(event: events.MultiUploadEventArguments) -> None:
@@ -173,19 +173,22 @@ class RolesPage:
             with ui.row().classes("w-full items-center"):
                 ui.button("Download", icon="download", on_click=self._download).props("outline")
             drop_area(
-                self._context, "Send policy.yaml and the files it names", several=True, on_multi_upload=take_files
+                self._context,
+                "Upload policy.yaml and the files that it names",
+                several=True,
+                on_multi_upload=take_files,
             )
             self._text = ui.label(self._plan.yaml()).classes("r-code w-full")
 
     async def _adopt(self, policies: list[str], files: dict[str, str]) -> None:
         if len(policies) > 1:
-            raise PolicyError("There are several policies.", hint="Send one, with the files it names.")
+            raise PolicyError("The upload has several policies.", hint="Upload one policy and the files that it names.")
         if policies:
             await in_thread(lambda: self._plan.adopt(self._context.hub, policies[0], files))
         else:
             self._plan.files |= files
         await self._save()
-        ui.notify(f"Taken: {len(policies)} policy and {len(files)} other files.")
+        ui.notify(f"Accepted: {len(policies)} policy and {len(files)} other files.")
 
     def _download(self) -> None:
         ui.download(self._plan.yaml().encode(), "policy.yaml", "application/yaml")

@@ -1,4 +1,4 @@
-"""Signing in to the studio with a token: plain pages that need no script."""
+"""Sign-in to the studio with a token or through the provider: plain pages without scripts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from reticent.service.routes.common import in_thread
 router = APIRouter(include_in_schema=False)
 
 _PAGE = Path(__file__).with_name("sign_in.html").read_text(encoding="utf-8")
-_PROVIDER_LINK = '<p><a href="/sign-in/oidc">Sign in with the house\'s account</a></p>'
-# The cookie is kept from requests that another site began, the way back from the provider among them: this page begins anew.
+_PROVIDER_LINK = '<p><a href="/sign-in/oidc">Sign in with your institution\'s account</a></p>'
+# Browsers omit the strict cookie after a redirect from another site; this page starts a new request.
 _REDIRECT_PAGE = (
     '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=/"><a href="/">To the studio</a>'
 )
@@ -35,13 +35,13 @@ def _page(request: Request, error: ServiceError | None = None) -> HTMLResponse:
 
 @router.get("/sign-in")
 async def sign_in_page(request: Request) -> Response:
-    """The form."""
+    """Return the sign-in form."""
     return _page(request)
 
 
 @router.post("/sign-in")
 async def sign_in(request: Request, token: Annotated[str, Form(max_length=200)]) -> Response:
-    """Begins a session; the cookie is kept from scripts and from other sites."""
+    """Start a session; scripts and other sites cannot use its cookie."""
     try:
         key = request.app.state.access.sign_in(request, token)
     except ServiceError as error:
@@ -50,7 +50,7 @@ async def sign_in(request: Request, token: Annotated[str, Form(max_length=200)])
 
 
 async def _start_session(request: Request, key: str, answer: Response) -> Response:
-    await in_thread(partial(request.app.state.hub.note, "sign-in", "studio"))
+    await in_thread(partial(request.app.state.hub.log, "sign-in", "studio"))
     settings = request.app.state.settings
     answer.set_cookie(
         COOKIE, key, max_age=int(settings.session), httponly=True, samesite="strict", secure=settings.secure
@@ -60,7 +60,7 @@ async def _start_session(request: Request, key: str, answer: Response) -> Respon
 
 @router.get("/sign-in/oidc")
 async def to_provider(request: Request) -> Response:
-    """Sends the visitor to the provider."""
+    """Redirect the user to the provider."""
     if request.app.state.oidc is None:
         return RedirectResponse("/sign-in", 303)
     try:
@@ -72,14 +72,14 @@ async def to_provider(request: Request) -> Response:
 
 @router.get("/sign-in/callback")
 async def from_provider(request: Request) -> Response:
-    """Takes the visitor back."""
+    """Start a session after the sign-in at the provider."""
     if request.app.state.oidc is None:
         return RedirectResponse("/sign-in", 303)
     try:
-        visitor = await request.app.state.oidc.finish(request)
+        user = await request.app.state.oidc.finish(request)
     except ServiceError as error:
         return _page(request, error)
-    key = request.app.state.access.admit(visitor, SESSION)
+    key = request.app.state.access.admit(user, SESSION)
     answer = await _start_session(request, key, HTMLResponse(_REDIRECT_PAGE))
     answer.delete_cookie(OIDC_COOKIE)
     return answer
@@ -87,7 +87,7 @@ async def from_provider(request: Request) -> Response:
 
 @router.post("/sign-in/out")
 async def sign_out(request: Request) -> Response:
-    """Ends the session."""
+    """End the session."""
     request.app.state.access.sign_out(request)
     answer = RedirectResponse("/sign-in", 303)
     answer.delete_cookie(COOKIE)

@@ -1,4 +1,4 @@
-"""Sources: streams, evolving tables and series that run here; and beginning one under a policy."""
+"""Sources: the streams, evolving tables and series of this server, and the creation of a new one."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ SOURCE_PATHS = {"stream": "/live?stream=", "evolving": "/evolving?name=", "serie
 
 @studio_page("/sources", "Sources")
 async def sources(context: PageContext) -> None:
-    """The page."""
+    """Draw the page."""
     hub = context.hub
     rows = [("stream", name, _stream_text(one.status())) for name, one in sorted(hub.streams.items())]
     rows += [("evolving", n, _evolving_text(await in_thread(one.status))) for n, one in sorted(hub.evolving.items())]
     for name, one in sorted(hub.series.items()):
         ledger = await in_thread(partial(one.store.ledger, one.name))
         rows.append(("series", name, f"{one.policy.series.method}; {len(ledger):,} releases"))
-    with card("What runs here"):
+    with card("Streams, evolving tables and series"):
         if not rows:
-            status_text("No stream, evolving table or series yet.")
+            status_text("There are no sources yet.")
         for kind, name, words in rows:
             with ui.column().classes("gap-0 w-full"):
                 ui.link(f"{KINDS[kind].partition(':')[0]}: {name}", f"{SOURCE_PATHS[kind]}{name}").classes(
                     "font-medium"
                 )
                 hint_text(words)
-    with card("Begin one"):
+    with card("Create a source"):
         with ui.row().classes("items-center gap-1"):
-            ui.label("From data: give roles, choose what it will be, and try it.").classes("r-muted")
-            ui.link("Send a sample", "/")
+            ui.label("From data: set the roles, choose the kind of release and make drafts.").classes("r-muted")
+            ui.link("Upload a sample", "/")
         ui.label("Or from a policy:").classes("r-muted")
         _from_policy(context)
 
 
 def _stream_text(state: dict[str, Any]) -> str:
     words = "stopped" if state["stopped"] else "taking records"
-    return f"{state['method']}; {words}; {state['input']:,} records so far, {state['withheld']:,} held back"
+    return f"{state['method']}; {words}; {state['rows_in']:,} records so far, {state['held']:,} pending"
 
 
 def _evolving_text(state: dict[str, Any]) -> str:
@@ -64,35 +64,40 @@ def _from_policy(context: PageContext) -> None:
         def bundle() -> Bundle:
             if len(policies) != 1:
                 raise PolicyError(
-                    f"There are {len(policies)} policies among the files.",
-                    hint="Send one .yaml and the files it names.",
+                    f"The upload has {len(policies)} policies.",
+                    hint="Upload one .yaml file and the files that it names.",
                 )
             return parse_policy(policies[0], files)
 
         await _create(context, kind.value, name.value or "", bundle)
 
-    drop_area(context, "Its policy and the files it names: begins at once", several=True, on_multi_upload=take_files)
+    drop_area(
+        context,
+        "Policy and the files that it names: creates the source at once",
+        several=True,
+        on_multi_upload=take_files,
+    )
 
 
 async def _create(context: PageContext, kind: str, name: str, bundle: Callable[[], Bundle]) -> None:
-    """Begins a source under a policy, and goes to its page."""
+    """Create a source under a policy and open its page."""
     if await run_or_notify(in_thread(lambda: context.hub.create(kind, name, bundle()))) is not None:
         ui.navigate.to(f"{SOURCE_PATHS[kind]}{name}")
 
 
 def begin_card(context: PageContext, draft: dict[str, Any]) -> None:
-    """Begins a source under the policy of a draft."""
+    """Draw the form that creates a source under the policy of a draft."""
     kind = draft["kind"]
-    with card(f"Begin {KINDS[kind].partition(':')[0]}"):
-        status_text("Its policy stays for life: later records are held to what was promised for the first.")
+    with card(f"Create {KINDS[kind].partition(':')[0]}"):
+        status_text("The policy of a source cannot change: its guarantee covers all records from the first one on.")
         name = ui.input("Name: a-z, 0-9, - and _", value=_default_name(context.hub.tables.get(draft["table"])["name"]))
         name.classes("w-full")
 
         def go() -> Awaitable[None]:
             return _create(context, kind, name.value or "", lambda: context.hub.bundle(draft["policy_hash"]))
 
-        ui.button("Begin", icon="play_arrow", on_click=go).props("size=lg")
-        hint_text("It begins empty: the sample was tried and is not released. Its page takes the records.")
+        ui.button("Create", icon="play_arrow", on_click=go).props("size=lg")
+        hint_text("The source starts empty: the sample of the draft is not released. Push records on its page.")
 
 
 def _default_name(name: str) -> str:

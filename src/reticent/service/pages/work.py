@@ -1,4 +1,4 @@
-"""Work: how far behind the server is: jobs, the writer, and each stream's way to disk."""
+"""Work: the load of the server: its writer, streams and jobs."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ _KIND_LABELS = {"draft": "draft", "table": "table", "evolving": "evolving table"
 
 @studio_page("/work", "Work")
 async def work(context: PageContext) -> None:
-    """The page."""
+    """Draw the page."""
     with card("The writer"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
-            shown = {name: figure(name) for name in ("changes waiting", "changes a commit", "commits", "jobs open")}
+            labels = {name: figure(name) for name in ("changes waiting", "changes per commit", "commits", "open jobs")}
         status_text(
-            "One thread writes for all; a change that waits is not on disk yet, and nobody has been told that it is."
+            "One thread writes all changes. A waiting change is not stored yet, and its sender has no answer yet."
         )
     body = ui.column().classes("w-full gap-4")
 
-    async def look() -> None:
+    async def refresh() -> None:
         hub = context.hub
         jobs = await in_thread(hub.jobs.all)
-        tried = await in_thread(lambda: drafts.by_job(hub))
+        drafts_by_job = await in_thread(lambda: drafts.by_job(hub))
         streams = [stream.status() | {"subscribers": len(stream.subscribers)} for stream in hub.streams.values()]
-        waiting = [job for job in jobs if job["state"] in OPEN_STATES]
+        open_jobs = [job for job in jobs if job["state"] in OPEN_STATES]
         if body.is_deleted:
             return
-        each = hub.writer.steps / max(1, hub.writer.groups)
-        values = (f"{hub.writer.waiting:,}", f"{each:.1f}", f"{hub.writer.groups:,}", f"{len(waiting):,}")
-        for label, value in zip(shown.values(), values, strict=True):
+        per_commit = hub.writer.steps / max(1, hub.writer.groups)
+        values = (f"{hub.writer.waiting:,}", f"{per_commit:.1f}", f"{hub.writer.groups:,}", f"{len(open_jobs):,}")
+        for label, value in zip(labels.values(), values, strict=True):
             label.set_text(value)
         body.clear()
         with body:
             _streams(streams)
-            _jobs(context, jobs, tried)
+            _jobs(context, jobs, drafts_by_job)
 
-    await look()
-    ui.timer(2.0, look)
+    await refresh()
+    ui.timer(2.0, refresh)
 
 
 def _streams(streams: list[dict[str, Any]]) -> None:
-    with card("Streams: from arrival to disk"):
+    with card("Streams: time from arrival to commit"):
         if not streams:
-            status_text("There is no stream.")
+            status_text("There are no streams.")
             return
         rows = [
             [
@@ -74,14 +74,14 @@ def _streams(streams: list[dict[str, Any]]) -> None:
             ]
             for one in streams
         ]
-        heads = ("Stream", "State", "Records a second", "Median, ms", "99% within, ms", "Held back", "Readers now")
-        data_table(heads, rows)
+        headers = ("Stream", "State", "Records per second", "Median, ms", "99% within, ms", "Pending", "Subscribers")
+        data_table(headers, rows)
 
 
 def _jobs(context: PageContext, jobs: list[dict[str, Any]], drafts_by_job: dict[str, dict[str, Any]]) -> None:
-    with card("Jobs, the newest first"):
+    with card("Jobs, newest first"):
         if not jobs:
-            status_text("Nothing was asked for yet.")
+            status_text("There are no jobs yet.")
         for job in jobs[:_MAX_JOBS]:
             with ui.row().classes("w-full items-center gap-3"):
                 with ui.column().classes("gap-0 grow"):

@@ -1,4 +1,4 @@
-"""The API under /api/v1, one file per kind of thing."""
+"""The API under /api/v1, one module per resource."""
 
 from fastapi import APIRouter
 
@@ -8,8 +8,8 @@ PREFIX = "/api/v1"
 
 
 def router() -> APIRouter:
-    """All routes."""
-    whole = APIRouter(prefix=PREFIX)
+    """Return the router of all routes."""
+    routes = APIRouter(prefix=PREFIX)
     for part in (health, streams, tables, evolving, series, jobs, releases, audits, audit_log):
-        whole.include_router(part.router)
-    return whole
+        routes.include_router(part.router)
+    return routes

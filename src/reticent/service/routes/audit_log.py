@@ -1,4 +1,4 @@
-"""The audit trail: who did what, for the custodian to read and to compare with a digest noted elsewhere."""
+"""The audit log: who did what; custodians compare its digest with one that they saved elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/audit-log", tags=["audit log"], dependencies=CUSTODI
 
 
 class Entry(BaseModel):
-    """One act; `previous` is the digest of the entry before."""
+    """One action; `previous` is the digest of the previous entry."""
 
     number: int
     time: str
@@ -29,7 +29,7 @@ class Entry(BaseModel):
 
 
 class Head(BaseModel):
-    """Where the trail ends; note it outside of the store to be able to show that nothing was rewritten."""
+    """The end of the log; save it outside the store to be able to prove that no entry was changed."""
 
     entries: int
     digest: str
@@ -40,15 +40,15 @@ class Head(BaseModel):
 async def list_entries(
     hub: HubDependency,
     after: Annotated[
-        int, Query(ge=-1, le=10**11, description="The last entry already read; -1 for the beginning.")
+        int, Query(ge=-1, le=10**11, description="Number of the last entry that you have read; -1 for the beginning.")
     ] = -1,
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> list[Entry]:
-    """Entries after a number, the oldest first."""
+    """List entries after a number, oldest first."""
     return [Entry(**entry) for entry in await in_thread(lambda: hub.audit_log.entries(after, limit))]
 
 
 @router.get("/head", responses=errors())
 async def get_head(hub: HubDependency) -> Head:
-    """How many entries there are and the digest of the last, after following the chain from the beginning."""
+    """Check all entries, then return their number and the digest of the last entry."""
     return await in_thread(lambda: Head(**hub.audit_log.head(), broken=hub.audit_log.first_broken_entry()))

@@ -1,4 +1,4 @@
-"""Audits: the judge recomputes what releases claim, from the releases alone."""
+"""Audits: the verifier recomputes the claims of releases from the published data."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ router = APIRouter(prefix="/audits", tags=["audits"], dependencies=CUSTODIAN, ro
 
 
 class NewAudit(BaseModel):
-    """What to audit: releases of one source in the order they were published."""
+    """Releases of one source to audit, in the order of publication."""
 
     model_config = ConfigDict(extra="forbid")
     releases: list[Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]] = Field(min_length=1, max_length=100)
-    report: bool = Field(default=False, description="Also measure the risk, attack the releases, and write the report.")
+    report: bool = Field(default=False, description="Also measure the risk, attack the releases and write the report.")
 
 
 class Audit(BaseModel):
-    """A verdict."""
+    """The result of an audit."""
 
     id: str
     created: str
@@ -44,39 +44,39 @@ class Audit(BaseModel):
 
 @router.post("", status_code=201, responses=errors(404))
 async def create_audit(body: NewAudit, hub: HubDependency) -> Audit:
-    """Audits releases under the policy they were made under."""
+    """Audit releases under their own policy."""
     return Audit(**await in_thread(lambda: audit(hub, body.releases, report=body.report)))
 
 
 @router.get("", responses=errors())
 async def list_audits(hub: HubDependency) -> list[Audit]:
-    """All audits, the newest first."""
+    """List all audits, newest first."""
     return [Audit(**audit) for audit in await in_thread(hub.audits.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
 async def get_audit(ident: Ident, hub: HubDependency) -> Audit:
-    """One audit."""
+    """Get an audit."""
     return Audit(**await in_thread(lambda: hub.audits.get(ident)))
 
 
 @router.get("/{ident}/report", responses=text_responses("text/html", 404), response_class=Response)
 async def get_report(ident: Ident, hub: HubDependency) -> Response:
-    """The report of an audit that was asked for one."""
+    """Get the report of an audit that has one."""
     page = await in_thread(lambda: hub.audits.blob(ident))
     headers = {"Content-Disposition": f'attachment; filename="audit-{ident}.html"'}
     return Response(page, media_type="text/html; charset=utf-8", headers=headers)
 
 
 def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[str, Any]:
-    """Judges releases in the order they were published, from what was published; keeps and returns the verdict.
+    """Verify releases in the order of publication from the published data, then store and return the result.
 
-    With `report` it measures the risk and attacks the releases too, and keeps the report that a custodian signs.
+    With `report` it also measures the risk, attacks the releases and stores the report for the custodian to sign.
     """
     policy = hub.policy(hub.releases.get(releases[0])["policy_hash"])
-    verdict, page, more = _verify_releases([hub.releases.load(ident) for ident in releases], policy, report=report)
-    document = {"id": new_id(), "created": now(), "releases": list(releases), "report": report, **verdict}
-    document |= {"more": more, "holds": verdict["holds"] and not more.get("refuted")}
+    result, page, more = _verify_releases([hub.releases.load(ident) for ident in releases], policy, report=report)
+    document = {"id": new_id(), "created": now(), "releases": list(releases), "report": report, **result}
+    document |= {"more": more, "holds": result["holds"] and not more.get("refuted")}
 
     def store(tx: Transaction) -> None:
         hub.audits.put(tx, document["id"], document)
@@ -90,7 +90,7 @@ def audit(hub: Hub, releases: Sequence[str], *, report: bool = False) -> dict[st
 def _verify_releases(
     releases: list[Release], policy: Policy, *, report: bool
 ) -> tuple[dict[str, Any], str, dict[str, Any]]:
-    """The verdict; where a report was asked for, its page, and the attacks and risks in it for pages of ours."""
+    """Return the result; with `report` also the page of the report and its attacks and risks for the studio."""
     if not report:
         return verify(releases, policy).to_dict(), "", {}
     from reticent.report import audit as attack

@@ -1,4 +1,4 @@
-"""Bodies that several routes take and give, and how the OpenAPI document describes them."""
+"""Request and response bodies of several routes, and their descriptions for OpenAPI."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from reticent.service.routes.common import in_thread
 
 
 class PolicyBody(BaseModel):
-    """A policy, as plain values or as the text of a YAML file, and the files it names."""
+    """A policy as an object or as the text of a YAML file, with the files that it names."""
 
     model_config = ConfigDict(extra="forbid")
     policy: dict[str, Any] | str = Field(description="See `reticent policy schema`.")
-    files: dict[str, str] = Field(default_factory=dict, description="File name -> text, for files the policy names.")
+    files: dict[str, str] = Field(
+        default_factory=dict, description="File name -> text, for each file that the policy names."
+    )
 
     def bundle(self) -> Bundle:
-        """As the hub takes it."""
+        """Return the policy and its files as a bundle."""
         return parse_policy(self.policy, self.files)
 
 
 class NewSource(PolicyBody):
-    """A stream, an evolving table or a series to begin."""
+    """A stream, an evolving table or a series to create."""
 
     name: str = Field(pattern=f"^{NAME_PATTERN}$")
 
@@ -39,13 +41,13 @@ class SourceInfo(BaseModel):
 
 
 async def create_source(kind: str, body: NewSource, hub: Hub) -> SourceInfo:
-    """Begins a source of a kind."""
+    """Create a source of a kind."""
     policy = await in_thread(lambda: hub.create(kind, body.name, body.bundle()))
     return SourceInfo(name=body.name, policy_hash=policy.hash)
 
 
 class Job(BaseModel):
-    """Long work: ask again until its state is done, failed, cancelled or parked."""
+    """Long work; poll it until its state is done, failed, cancelled or parked."""
 
     id: str
     created: str
@@ -59,32 +61,32 @@ class Job(BaseModel):
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for the OpenAPI document."""
+    """Return the error answers of a route for the OpenAPI document."""
     words = {
         400: "The request is malformed",
         401: "No valid token",
         403: "The role or the scope of the token does not allow this",
-        404: "No such thing",
+        404: "Not found",
         408: "The body did not arrive in time",
-        409: "It exists, the key was used, or the policy cannot be met",
-        410: "No longer kept",
+        409: "The name exists, the key was used, or the policy cannot be met",
+        410: "Deleted or withdrawn",
         413: "The body is too large",
-        415: "Another content type is needed",
-        422: "The request, the policy or the data is wrong",
+        415: "The content type is not supported",
+        422: "The request, the policy or the data is invalid",
         429: "Too many requests",
-        503: "The server is too busy or its store cannot be reached; ask again with the same key",
+        503: "The server is too busy or cannot reach its store; send the request again with the same key",
     }
     always = (400, 401, 403, 408, 413, 422, 429, 503)
     return {status: {"model": ErrorReply, "description": words[status]} for status in sorted({*always, *statuses})}
 
 
 def text_responses(media: str, *statuses: int, binary: bool = False) -> dict[int | str, dict[str, Any]]:
-    """The answers of a route that gives something else than JSON."""
+    """Return the answers of a route whose content type is not JSON."""
     schema = {"type": "string"} | ({"format": "binary"} if binary else {})
     return {**errors(*statuses), 200: {"content": {media: {"schema": schema}}}}
 
 
 def raw_body(*kinds: str) -> dict[str, Any]:
-    """Describes a raw body for the OpenAPI document."""
+    """Describe a raw body for the OpenAPI document."""
     content = {kind: {"schema": {"type": "string", "format": "binary"}} for kind in kinds}
     return {"requestBody": {"required": True, "content": content}}

@@ -1,4 +1,4 @@
-"""What routes share: who may call, how bodies are described, how work is kept off the event loop."""
+"""Shared parts of the routes: roles, parameters, and work in threads."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Key = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=r"^[\x21-\x7e]{1,128}$",
-        description="Names this batch; sent again with the same key, it changes nothing and gets the same answer.",
+        description="Your name for this request. A repeated request with the same key changes nothing and gets the same answer.",
     ),
 ]
 
 
 def require_feed_role(kind: str) -> list[Any]:
-    """Feeds whose scope holds the source of this kind that the route names."""
+    """Return the dependency for feeds whose scope includes the source in the path."""
     return [Depends(require_role(Role.FEED, kind=kind))]
 
 
 def require_analyst_role(kind: str) -> list[Any]:
-    """Analysts whose scope holds it."""
+    """Return the dependency for analysts whose scope includes the source in the path."""
     return [Depends(require_role(Role.ANALYST, kind=kind))]
 
 
 async def hub_of(request: Request) -> Hub:
-    """The hub behind an app; async, for FastAPI runs anything else on a thread of its pool."""
+    """Return the hub of an app; async, since FastAPI would run a plain function in a thread."""
     hub: Hub = request.app.state.hub
     return hub
 
@@ -51,11 +51,11 @@ HubDependency = Annotated[Hub, Depends(hub_of)]
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Runs something slow on a thread."""
+    """Run slow work in a thread."""
     return await to_thread.run_sync(work)
 
 
 async def iter_in_thread(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Takes parts one by one on a thread, each when the one before has been sent."""
+    """Yield parts that a thread reads one by one, each after the previous part was sent."""
     while (part := await in_thread(partial(next, parts, None))) is not None:
         yield part

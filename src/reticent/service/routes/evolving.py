@@ -1,4 +1,4 @@
-"""Evolving tables: change batches go in, versions come out."""
+"""Evolving tables: batches of changes, and publications of the current table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/evolving", tags=["evolving tables"], route_class=Aut
 
 
 class EvolvingStatus(BaseModel):
-    """An evolving table in figures."""
+    """The status of an evolving table."""
 
     name: str
     method: str
@@ -34,7 +34,7 @@ class EvolvingStatus(BaseModel):
 
 
 class BatchResult(BaseModel):
-    """What a batch did."""
+    """The effect of a batch of changes."""
 
     inserted: int
     deleted: int
@@ -47,27 +47,29 @@ class BatchResult(BaseModel):
 
 
 class PublishRequest(BaseModel):
-    """How to publish."""
+    """Options of a publication."""
 
     model_config = ConfigDict(extra="forbid")
-    again: bool = Field(default=False, description="Although the method is safe for one publication only.")
+    again: bool = Field(
+        default=False, description="Publish again although the method is safe for one publication only."
+    )
 
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
 async def create_evolving_table(body: NewSource, hub: HubDependency) -> SourceInfo:
-    """Begins an evolving table under a policy."""
+    """Create an evolving table under a policy."""
     return await create_source("evolving", body, hub)
 
 
 @router.get("", dependencies=CUSTODIAN, responses=errors())
 async def list_evolving_tables(hub: HubDependency) -> list[EvolvingStatus]:
-    """All evolving tables."""
+    """List all evolving tables."""
     return await in_thread(lambda: [_status(name, table) for name, table in hub.evolving.items()])
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
 async def get_evolving_table(name: Name, hub: HubDependency) -> EvolvingStatus:
-    """One evolving table."""
+    """Get the status of an evolving table."""
     table = hub.evolving_table(name)
     return await in_thread(lambda: _status(name, table))
 
@@ -84,18 +86,18 @@ def _status(name: str, table: Evolving) -> EvolvingStatus:
     openapi_extra=raw_body(*CONTENT_TYPES),
 )
 async def change(name: Name, request: Request, hub: HubDependency, key: Key = None) -> BatchResult:
-    """Applies a batch, wholly or not at all: insertions, or with a column `op` insert, update and delete."""
+    """Apply all changes of a batch or none: insertions, or insert, update and delete from the column `op`."""
     table = hub.evolving_table(name)
     require_key(key)
     check_content_type(request)
     body = await request.body()
     if not body:
-        raise ServiceError(422, "data", "There are no records in the body.", "Send at least one.")
+        raise ServiceError(422, "data", "The body has no records.", "Send at least one record.")
     return BatchResult(**await in_thread(lambda: change_table(table, read_upload(body), key, digest_of(body))))
 
 
 def change_table(table: Evolving, batch: pa.Table, key: str | None = None, digest: str = "") -> dict[str, Any]:
-    """Applies a change batch; one that comes again with its key changes nothing and gets the same answer."""
+    """Apply a batch of changes; a repeated batch with the same key changes nothing and gets the same answer."""
     with table.step_lock:
         known = table.store.get(table.name, "key", key) if key else None
         if known is not None:
@@ -116,7 +118,7 @@ def change_table(table: Evolving, batch: pa.Table, key: str | None = None, diges
 
 @router.post("/{name}/publish", status_code=202, dependencies=CUSTODIAN, responses=errors(404, 409))
 async def publish(name: Name, body: PublishRequest, hub: HubDependency, key: Key = None) -> Job:
-    """Publishes the table as it is now, as a job."""
+    """Start a job that publishes the current table."""
     hub.evolving_table(name)
     return Job(
         **await in_thread(lambda: hub.jobs.begin("evolving", name, {"again": body.again}, key=key, digest="publish"))

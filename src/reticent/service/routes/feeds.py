@@ -1,4 +1,4 @@
-"""What feeds send: batches with a key and a content type, and the way of a batch of a stream to its answer."""
+"""Batches from feeds: their idempotency keys and content types, and the push of a batch to a stream."""
 
 from __future__ import annotations
 
@@ -29,34 +29,36 @@ _require_feed_role = require_role(Role.FEED, kind="stream")
 
 
 def require_key(key: str | None) -> None:
-    """Refuses a batch without a key: sent again after a lost answer, it would publish the same people twice."""
+    """Reject a batch without a key: a repetition after a lost answer would publish the same people twice."""
     if key is None:
         raise ServiceError(
             400,
             "key",
-            "A batch needs an Idempotency-Key.",
-            "Send a name of your own for it in that header, and the same name when you send it again.",
+            "The batch has no Idempotency-Key header.",
+            "Set the header to your own name for the batch, and use the same name when you send the batch again.",
         )
 
 
 def media_type(request: Request) -> str:
-    """The content type that a request names, without parameters."""
+    """Return the content type of a request without parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def check_content_type(request: Request) -> None:
-    """Refuses a content type that tables do not come in."""
+    """Reject a content type that is not a table format."""
     if media_type(request) not in CONTENT_TYPES:
-        raise ServiceError(415, "content-type", f"Tables are sent as {', '.join(CONTENT_TYPES)}.", "Set Content-Type.")
+        raise ServiceError(
+            415, "content-type", f"The content type must be one of {', '.join(CONTENT_TYPES)}.", "Set Content-Type."
+        )
 
 
 def digest_of(body: bytes) -> str:
-    """What tells one body from another."""
+    """Return the digest of a body."""
     return hashlib.blake2b(body, digest_size=16).hexdigest()
 
 
 class PushStep(Step):
-    """A batch on its way through the writer; the stream stores all batches of a group at once."""
+    """The step of the writer for one batch; the stream stores all batches of a group together."""
 
     def __init__(self, stream: LiveStream, body: bytes, kind: str, key: str | None) -> None:
         self.owner = self._stream = stream
@@ -68,41 +70,43 @@ class PushStep(Step):
         self._done: PushResult | None = None
 
     def check(self) -> None:
-        """Reads the batch; it is refused here, before anything is placed."""
+        """Parse the batch, or reject it before the engine changes."""
         self._known = self._stream.replay(self._key, self._digest)
         if self._known is None:
             if self._stream.stopped:
-                raise ServiceError(409, "stopped", "The stream is stopped; nothing was released.", "Ask its custodian.")
+                raise ServiceError(
+                    409, "stopped", "The stream is stopped; nothing was released.", "Ask the custodian to resume it."
+                )
             self._batch = self._stream.read(self._body, self._kind)
 
     def apply(self, _: Transaction) -> PushResult:
-        """Releases it, unless it was released before."""
+        """Release the batch, unless it was released before."""
         self._done = self._known
         if self._done is None:
-            assert self._batch is not None  # noqa: S101 - check comes first
+            assert self._batch is not None  # noqa: S101 - check runs first
             self._done = self._stream.push(self._batch, self._key, self._digest)
         return self._done
 
     def on_commit(self) -> None:
-        """On disk."""
+        """Update the stream after the commit."""
         if self._done is not None:
             self._stream.record_push(self._done, self._began)
 
     def drop(self) -> None:
-        """The engine may be ahead of the store."""
+        """Discard the engine in memory, which may be ahead of the store."""
         self._stream.drop()
 
 
 async def push(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Response:
-    """Releases a batch of records, wholly or not at all; the answer holds their released form.
+    """Release all records of a batch or none; the answer contains the released records.
 
-    It is on disk when the answer comes. A batch that is sent again with its `Idempotency-Key` gets the stored answer.
+    The server answers after the commit. A batch that is sent again with its `Idempotency-Key` gets the stored answer.
     """
     stream = hub.stream(name)
     require_key(key)
     kind = media_type(request)
     if kind not in (NDJSON, ARROW):
-        raise ServiceError(415, "content-type", f"Records are sent as {NDJSON} or {ARROW}.", "Set Content-Type.")
+        raise ServiceError(415, "content-type", f"The content type must be {NDJSON} or {ARROW}.", "Set Content-Type.")
     step = PushStep(stream, await request.body(), kind, key)
     answer = await _await_result(request, hub.writer.submit(step))
     headers = {
@@ -117,34 +121,37 @@ async def push(name: Name, request: Request, hub: HubDependency, key: Key = None
 
 async def _await_result(request: Request, future: Any) -> PushResult:
     try:
-        # Shielded: a client that goes away does not take its batch out of the queue halfway.
+        # Shielded, so that a client that disconnects does not cancel a batch in progress.
         waiting = asyncio.shield(asyncio.wrap_future(future))
         return await asyncio.wait_for(waiting, request.app.state.settings.timeout)
     except TimeoutError:
         if future.cancel():
             raise ServiceError(
-                503, "busy", "The server is too busy; the batch was not begun.", "Send it again with the same key."
+                503,
+                "busy",
+                "The server is too busy; it did not process the batch.",
+                "Send the batch again with the same key.",
             ) from None
         raise ServiceError(
             503,
             "unknown",
-            "The batch is being released; it is not known yet how it ends.",
-            "Ask again with the same key.",
+            "The server is still processing the batch.",
+            "Send the batch again with the same key to get its answer.",
         ) from None
 
 
 class FastPush:
-    """An ASGI layer in front of the app: a short way to the one address that feeds call all day.
+    """An ASGI middleware that serves pushes to streams without the cost of FastAPI's routing.
 
-    It does what the route `POST /streams/{name}/records` does, with the same checks in the same order, without the cost of
-    resolving a route and its parameters anew for every batch. Everything else goes the usual way.
+    It does the same as the route `POST /streams/{name}/records`, with the same checks in the same order. The app serves
+    all other requests.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves a well-formed push; passes everything else on."""
+        """Serve a well-formed push and pass all other requests on."""
         path = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         if path is None:
             await self._app(scope, receive, send)
@@ -153,7 +160,7 @@ class FastPush:
         request = Request(scope, receive)
         key = request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            await self._app(scope, receive, send)  # the usual way has the words for it
+            await self._app(scope, receive, send)  # the route answers with the error
             return
         try:
             await _require_feed_role(request)

@@ -1,4 +1,4 @@
-"""Whether the server is there, and its figures for Prometheus, read from the hub when they are asked for."""
+"""The health check and the metrics for Prometheus, which are read from the hub at each request."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from reticent.service.routes.bodies import text_responses
 from reticent.service.routes.common import MONITOR, HubDependency, in_thread
 
 _GAUGES = {
-    "rows_per_second": "Records released per second, over the last ten",
+    "rows_per_second": "Records released per second, over the last ten seconds",
     "median_ms": "Median time from a batch's arrival to its commit",
-    "p99_ms": "99th percentile of the same",
-    "pending": "Records held back now",
+    "p99_ms": "99th percentile of the time from a batch's arrival to its commit",
+    "pending": "Records pending now",
     "sau": "Share of counterfeit candidates",
-    "sau_limit": "The least share any release of this kind can have",
-    "open_groups": "Groups that may still be joined",
-    "forced_open_rate": "Share of records that had to open a group",
+    "sau_limit": "Lowest possible share of counterfeit candidates",
+    "open_groups": "Groups that can still take records",
+    "forced_open_rate": "Share of records that opened a group",
     "persons": "Persons seen so far",
-    "omission_rate": "Share of values that are not among their candidates, with noise",
-    "alarm": "Whether that share is too large: the prior no longer fits",
+    "omission_rate": "Omission rate: share of true values that are not among the candidates, with noise",
+    "alarm": "1 if the omission rate is too high: the prior no longer fits",
 }
 
 
@@ -38,7 +38,7 @@ class _HubCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         states = [stream.status() for stream in self._hub.streams.values()]
-        rows = CounterMetricFamily("reticent_stream_records", "Records taken in", labels=["stream"])
+        rows = CounterMetricFamily("reticent_stream_records", "Records accepted", labels=["stream"])
         for state in states:
             rows.add_metric([state["name"]], state["input"])
         yield rows
@@ -58,7 +58,7 @@ class _HubCollector(Collector):
 
 
 def exposition(hub: Hub) -> bytes:
-    """All figures as text."""
+    """Return all metrics as text."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_HubCollector(hub))
     return generate_latest(registry)
@@ -68,7 +68,7 @@ router = APIRouter(tags=["server"], route_class=AuthenticatedRoute)
 
 
 class Health(BaseModel):
-    """The server is there."""
+    """The answer of the health check."""
 
     status: str
     version: str
@@ -76,11 +76,11 @@ class Health(BaseModel):
 
 @router.get("/health")
 async def health() -> Health:
-    """Whether the server answers; the one address that needs no token."""
+    """Check that the server answers; the only route that needs no token."""
     return Health(status="ok", version=version("reticent"))
 
 
 @router.get("/metrics", dependencies=MONITOR, responses=text_responses("text/plain"), response_class=Response)
 async def metrics(hub: HubDependency) -> Response:
-    """Figures in Prometheus' text format."""
+    """Get the metrics in the text format of Prometheus."""
     return Response(await in_thread(lambda: exposition(hub)), media_type="text/plain; version=0.0.4")

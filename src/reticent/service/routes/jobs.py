@@ -1,4 +1,4 @@
-"""Jobs: how far long work is, and putting an end to it."""
+"""Jobs: the progress of long work, and its cancellation."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ router = APIRouter(prefix="/jobs", tags=["jobs"], dependencies=CUSTODIAN, route_
 
 @router.get("", responses=errors())
 async def list_jobs(hub: HubDependency) -> list[Job]:
-    """All jobs, the newest first."""
+    """List all jobs, newest first."""
     return [Job(**job) for job in await in_thread(hub.jobs.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
 async def get_job(ident: Ident, hub: HubDependency) -> Job:
-    """One job."""
+    """Get a job."""
     return Job(**await in_thread(lambda: hub.jobs.get(ident)))
 
 
 @router.delete("/{ident}", responses=errors(404))
 async def cancel(ident: Ident, hub: HubDependency) -> Job:
-    """Cancels a job; nothing of it is published. A job that has ended stays as it is."""
+    """Cancel a job, so that it publishes nothing. A job that has ended stays as it is."""
     return Job(**await in_thread(lambda: hub.jobs.cancel(ident)))
 
 
 @router.post("/{ident}/retry", status_code=202, responses=errors(404))
 async def retry(ident: Ident, hub: HubDependency) -> Job:
-    """Begins a parked job anew. Any other job stays as it is."""
+    """Restart a parked job. Any other job stays as it is."""
     return Job(**await in_thread(lambda: hub.jobs.retry(ident)))

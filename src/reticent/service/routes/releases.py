@@ -1,4 +1,4 @@
-"""Releases: what was published, for analysts to read."""
+"""Releases: the published data, for analysts."""
 
 from __future__ import annotations
 
@@ -39,26 +39,28 @@ class ReleaseInfo(BaseModel):
     explain: dict[str, Any]
     tables: dict[str, int]
     verification: dict[str, Any]
-    persons: int = Field(description="Persons this publication has shown so far.")
-    added: int = Field(description="Those of them whom this release showed for the first time.")
-    withdrawn: str | None = Field(default=None, description="When it was withdrawn: it is handed out no more.")
+    persons: int = Field(description="Persons in this publication so far.")
+    added: int = Field(description="Persons who are in this publication for the first time with this release.")
+    withdrawn: str | None = Field(
+        default=None, description="Time of the withdrawal; a withdrawn release cannot be downloaded."
+    )
 
 
 @router.get("", responses=errors())
 async def list_releases(hub: HubDependency) -> list[ReleaseInfo]:
-    """All releases, the newest first."""
+    """List all releases, newest first."""
     return [ReleaseInfo(**release) for release in await in_thread(hub.releases.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
 async def get_release(ident: Ident, hub: HubDependency) -> ReleaseInfo:
-    """One release: its guarantee, figures and verdict."""
+    """Get the guarantee, the metrics and the verification result of a release."""
     return ReleaseInfo(**await in_thread(lambda: hub.releases.get(ident)))
 
 
 @router.post("/{ident}/withdraw", dependencies=CUSTODIAN, responses=errors(404))
 async def withdraw(ident: Ident, hub: HubDependency) -> ReleaseInfo:
-    """Hands a release out no more. Copies stay where they are, and the ledger goes on counting its persons."""
+    """Withdraw a release. Recipients keep their copies, and the ledger still counts its persons."""
     return ReleaseInfo(**await in_thread(lambda: hub.withdraw(ident)))
 
 
@@ -70,12 +72,12 @@ async def withdraw(ident: Ident, hub: HubDependency) -> ReleaseInfo:
 async def download(
     ident: Ident, hub: HubDependency, file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"
 ) -> Response:
-    """The folder of a release as a zip file."""
+    """Download a release as a zip file."""
     return await send_release(hub, ident, file_format)
 
 
 async def send_release(hub: Hub, ident: str, file_format: str) -> Response:
-    """A release as an answer whose pieces are read as they are sent."""
+    """Return a response that reads the zip file of a release piece by piece."""
     file = await in_thread(lambda: hub.releases.open(ident, file_format))
     name = f'attachment; filename="release-{ident}.zip"'
     headers = {"Content-Disposition": name, "Content-Length": str(os.fstat(file.fileno()).st_size)}

@@ -1,4 +1,4 @@
-"""Series: the same persons again, release by release."""
+"""Series: several releases of the same persons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/series", tags=["series"], dependencies=CUSTODIAN, ro
 
 
 class SeriesStatus(BaseModel):
-    """A series in figures."""
+    """The status of a series."""
 
     name: str
     method: str
@@ -31,19 +31,19 @@ class SeriesStatus(BaseModel):
 
 @router.post("", status_code=201, responses=errors(409))
 async def create_series(body: NewSource, hub: HubDependency) -> SourceInfo:
-    """Begins a series under a policy."""
+    """Create a series under a policy."""
     return await create_source("series", body, hub)
 
 
 @router.get("", responses=errors())
 async def list_series(hub: HubDependency) -> list[SeriesStatus]:
-    """All series."""
+    """List all series."""
     return await in_thread(lambda: [_status(name, series) for name, series in hub.series.items()])
 
 
 @router.get("/{name}", responses=errors(404))
 async def get_series(name: Name, hub: HubDependency) -> SeriesStatus:
-    """One series."""
+    """Get the status of a series."""
     series = hub.series_by_name(name)
     return await in_thread(lambda: _status(name, series))
 
@@ -60,7 +60,7 @@ def _status(name: str, series: Series) -> SeriesStatus:
     "/{name}/releases", status_code=202, responses=errors(404, 409, 415), openapi_extra=raw_body(*CONTENT_TYPES)
 )
 async def next_release(name: Name, request: Request, hub: HubDependency, key: Key = None) -> Job:
-    """Publishes a table, all records as they are now, as the next release, as a job."""
+    """Start a job that publishes a table with all current records as the next release."""
     hub.series_by_name(name)
     check_content_type(request)
     body = await request.body()
@@ -68,12 +68,12 @@ async def next_release(name: Name, request: Request, hub: HubDependency, key: Ke
 
 
 def queue_release(hub: Hub, name: str, body: bytes, key: str | None = None) -> dict[str, Any]:
-    """Queues the next release; the data is forgotten when the job ends."""
+    """Queue the next release; the data is deleted when the job ends."""
     table, job = store_table(hub, body, name), None
     request = {"table": table["id"]}
     try:
         job = hub.jobs.begin("series", name, request, key=key, digest=digest_of(body))
     finally:
-        if job is None or hub.jobs.documents.get(job["id"])["request"] != request:  # refused, or it came before
+        if job is None or hub.jobs.documents.get(job["id"])["request"] != request:  # rejected, or a repeated request
             hub.write(lambda tx: hub.tables.delete(tx, table["id"]))
     return job

@@ -1,4 +1,4 @@
-"""Streams: feeds push records and get their released form back; analysts read what was released."""
+"""Streams: feeds push records and get the released records back; analysts read the released records."""
 
 from __future__ import annotations
 
@@ -39,10 +39,12 @@ router = APIRouter(prefix="/streams", tags=["streams"], route_class=Authenticate
 _LINES = {"content": {NDJSON: {"schema": {"type": "string"}}}, "description": "One JSON object per line"}
 _HEARTBEAT = 15.0
 _MAX_BATCHES = 1_000
-# Bytes of released lines in one answer, beyond its last batch, and in one piece of it.
+# Bytes of released lines before the last batch of an answer, and bytes of one piece of it.
 _MAX_BYTES = 4 << 20
 _PIECE_BYTES = 64 << 10
-Cursor = Annotated[int, Query(ge=-1, le=2**53, description="The last batch already read; -1 for the beginning.")]
+Cursor = Annotated[
+    int, Query(ge=-1, le=2**53, description="Number of the last batch that you have read; -1 for the beginning.")
+]
 
 Epoch = Annotated[
     str | None,
@@ -51,7 +53,7 @@ Epoch = Annotated[
 
 
 class StreamStatus(BaseModel):
-    """A running stream, in figures."""
+    """The status of a stream."""
 
     name: str
     method: str
@@ -73,32 +75,32 @@ class StreamStatus(BaseModel):
 
 @router.post("", status_code=201, dependencies=CUSTODIAN, responses=errors(409))
 async def create_stream(body: NewSource, hub: HubDependency) -> SourceInfo:
-    """Begins a stream under a policy."""
+    """Create a stream under a policy."""
     return await create_source("stream", body, hub)
 
 
 @router.get("", dependencies=ANALYST, responses=errors())
 async def list_streams(hub: HubDependency) -> list[str]:
-    """The names of all streams that the token is for."""
+    """List the streams in the scope of the token."""
     return sorted(name for name in hub.streams if can_access("stream", name))
 
 
 @router.get("/{name}", dependencies=CUSTODIAN, responses=errors(404))
 async def get_stream(name: Name, hub: HubDependency) -> StreamStatus:
-    """One stream in figures."""
+    """Get the status of a stream."""
     return StreamStatus(**hub.stream(name).status())
 
 
 @router.post("/{name}/stop", dependencies=CUSTODIAN, responses=errors(404))
 async def stop(name: Name, hub: HubDependency) -> StreamStatus:
-    """Takes no more records, until it is told to go on; what was released stays readable, what is held stays held."""
+    """Stop taking records until the stream is resumed; released records stay readable and pending records stay pending."""
     await in_thread(lambda: hub.halt(name, stop=True))
     return StreamStatus(**hub.stream(name).status())
 
 
 @router.post("/{name}/resume", dependencies=CUSTODIAN, responses=errors(404))
 async def resume(name: Name, hub: HubDependency) -> StreamStatus:
-    """Takes records again."""
+    """Resume a stopped stream."""
     await in_thread(lambda: hub.halt(name, stop=False))
     return StreamStatus(**hub.stream(name).status())
 
@@ -106,7 +108,11 @@ async def resume(name: Name, hub: HubDependency) -> StreamStatus:
 router.post(
     "/{name}/records",
     dependencies=require_feed_role("stream"),
-    responses={**errors(404, 409, 410, 415), 200: _LINES, 202: {"description": "Taken in; held until it is safe"}},
+    responses={
+        **errors(404, 409, 410, 415),
+        200: _LINES,
+        202: {"description": "Accepted; pending until the records can be released safely"},
+    },
     response_class=Response,
     openapi_extra=raw_body(NDJSON, ARROW),
 )(push)
@@ -125,7 +131,7 @@ async def read_records(
     limit: Annotated[int, Query(ge=1, le=_MAX_BATCHES)] = 100,
     epoch: Epoch = None,
 ) -> Response:
-    """Released lines after a cursor, at most `limit` batches and 4 MiB; `Reticent-Cursor` is where to go on."""
+    """Read released lines after a cursor, at most `limit` batches and 4 MiB; continue with `Reticent-Cursor`."""
     stream = hub.stream(name)
     await in_thread(lambda: hub.log_read(f"stream:{name}"))
     _check_epoch(hub, epoch)
@@ -149,7 +155,7 @@ async def read_records(
     response_class=Response,
 )
 async def codebook(name: Name, hub: HubDependency) -> Response:
-    """What a recipient needs to read the lines: columns, levels, the guarantee, and the published side of the veil."""
+    """Get the codebook for the lines: columns, levels, the guarantee and the public parameters of the veil."""
     stream = hub.stream(name)
     return Response(await in_thread(stream.codebook), media_type="application/json")
 
@@ -167,14 +173,15 @@ async def events(
     cursor: Cursor = -1,
     last_event_id: Annotated[str | None, Header(pattern=r"^[0-9]{1,15}$")] = None,
     limit: Annotated[
-        int | None, Query(ge=0, le=10**9, description="End after so many batches; default: never.")
+        int | None,
+        Query(ge=0, le=10**9, description="End after this many batches; without a limit the connection stays open."),
     ] = None,
 ) -> StreamingResponse:
-    """Released lines as they come: one event per batch, its id the cursor, its data one line each."""
+    """Follow released lines as server-sent events: one event per batch, with the cursor as id and one data line per line."""
     stream, start = hub.stream(name), int(last_event_id) if last_event_id is not None else cursor
-    await in_thread(partial(_sizes, hub, stream, start, 1))  # refused before the stream of events begins
+    await in_thread(partial(_sizes, hub, stream, start, 1))  # rejects an invalid cursor before the answer begins
     await in_thread(lambda: hub.log_read(f"stream:{name}"))
-    follow = _follow(hub, stream, start, limit, is_valid=partial(request.app.state.access.stays, request))
+    follow = _follow(hub, stream, start, limit, is_valid=partial(request.app.state.access.is_still_valid, request))
     return StreamingResponse(follow, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
@@ -190,7 +197,7 @@ async def _follow(
     left = limit
     try:
         yield b": reticent\n\n"
-        while (left is None or left > 0) and is_valid():  # a token that was revoked or is over reads no further batch
+        while (left is None or left > 0) and is_valid():  # a revoked or expired token gets no further batch
             news.clear()
             sizes = await in_thread(partial(_sizes, hub, stream, cursor, min(_MAX_BATCHES, left or _MAX_BATCHES)))
             events = chain.from_iterable(map(_event, _entries(hub, stream, sizes)))
@@ -203,14 +210,14 @@ async def _follow(
                     await asyncio.wait_for(news.wait(), _HEARTBEAT)
                 except TimeoutError:
                     yield b": still here\n\n"
-    except ServiceError as problem:  # too slow: it asks again, and then it is told
-        LOG.warning("a follower of a stream is too far behind: %s", problem)
+    except ServiceError as problem:  # the subscriber is too slow: its next request gets the error
+        LOG.warning("a subscriber of a stream is too far behind: %s", problem)
     finally:
         stream.subscribers.remove(wake)
 
 
 def _sizes(hub: HubDependency, stream: LiveStream, cursor: int, limit: int) -> list[tuple[int, int]]:
-    """Numbers and sizes of the batches after a cursor that go into one answer; none of them is read for it."""
+    """Return numbers and sizes of the batches of one answer after a cursor, without reading the batches."""
     table = schema.outbox.c
     query = sa.select(table.number, sa.func.length(table.payload)).order_by(table.number).limit(limit)
     batches = hub.store.read(query.where(table.publisher == stream.publisher, table.number > cursor))
@@ -219,8 +226,8 @@ def _sizes(hub: HubDependency, stream: LiveStream, cursor: int, limit: int) -> l
         raise ServiceError(
             409,
             "ahead",
-            "The cursor is ahead of the stream: its store was put back to an older copy.",
-            "Tell the custodian what you have; `reticent store restore --published` needs to know it.",
+            "The cursor is ahead of the stream: the store was restored from an older backup.",
+            "Send your last cursor to the custodian, who needs it for `reticent store restore --published`.",
         )
     before = accumulate((size for _, size in batches), initial=0)
     return [
@@ -229,23 +236,25 @@ def _sizes(hub: HubDependency, stream: LiveStream, cursor: int, limit: int) -> l
 
 
 def _entries(hub: HubDependency, stream: LiveStream, sizes: list[tuple[int, int]]) -> Iterator[OutboxEntry]:
-    """The batches themselves; one that went meanwhile ends the answer, so that nobody passes over it unknowingly."""
+    """Yield the batches; a batch that was deleted meanwhile ends the answer, so that no reader skips it unknowingly."""
     stored = hub.store.outbox(stream.publisher, after=sizes[0][0] - 1) if sizes else iter(())
     for number, _ in sizes:
         entry = next(stored, None)
         if entry is None or entry.number != number:
-            raise ServiceError(410, "gone", f"Batch {number} went while it was being read.", "Ask again.")
+            raise ServiceError(
+                410, "gone", f"Batch {number} was deleted while it was being read.", "Send the request again."
+            )
         yield entry
 
 
 def _pieces(entries: Iterable[OutboxEntry]) -> Iterator[bytes]:
-    """Released lines, a piece at a time: a reader who is slow keeps one batch in memory and not a page of them."""
+    """Yield released lines in pieces, so that a slow client needs memory for one batch only."""
     group: list[bytes] = []
     for entry in entries:
         group.append(entry.payload)
         if sum(map(len, group)) >= _PIECE_BYTES:
-            whole, group = b"".join(group), []
-            yield from (whole[start : start + _PIECE_BYTES] for start in range(0, len(whole), _PIECE_BYTES))
+            lines, group = b"".join(group), []
+            yield from (lines[start : start + _PIECE_BYTES] for start in range(0, len(lines), _PIECE_BYTES))
     if group:
         yield b"".join(group)
 
@@ -255,8 +264,8 @@ def _check_epoch(hub: HubDependency, epoch: str | None) -> None:
         raise ServiceError(
             409,
             "epoch",
-            "The store was restored since this cursor was given.",
-            "Compare what you have with what is here, then leave `generation` out.",
+            "The store was restored after this cursor was issued.",
+            "Compare your records with the stream, then remove `generation` from the request.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Tables: send one, get a policy guessed, release it as a job."""
+"""Tables: upload a table, get a guessed policy, release the table as a job."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from reticent.service.uploads import CONTENT_TYPES, head_of, read_upload
 from reticent.store import Transaction
 
 MAX_COLUMNS = 2_000
-"""Wider tables are left to the command line: every page of theirs, and every guess, would take minutes."""
+"""Most columns of a table; wider tables need the command line, since each page and guess would take minutes."""
 router = APIRouter(prefix="/tables", tags=["tables"], dependencies=CUSTODIAN, route_class=AuthenticatedRoute)
 
 
 class TableInfo(BaseModel):
-    """A table that was sent; its cells cannot be read back."""
+    """An uploaded table; the API never returns its cells."""
 
     id: str
     name: str
@@ -35,13 +35,13 @@ class TableInfo(BaseModel):
 
 
 class TableJobRequest(PolicyBody):
-    """How to release a table."""
+    """The policy and the method for the release of a table."""
 
     method: Literal["auto", "optimal", "supervised", "local", "mondrian", "anatomy"] | None = None
 
 
 class ColumnGuess(BaseModel):
-    """What a column seems to be, and why."""
+    """The guessed role and hierarchy of a column, with the reason."""
 
     column: str
     role: str
@@ -50,7 +50,7 @@ class ColumnGuess(BaseModel):
 
 
 class PolicyGuess(BaseModel):
-    """What the columns seem to be, and the same as a policy to correct, which jobs take."""
+    """The guesses for all columns, and the policy with these guesses to correct and send."""
 
     person: str | None
     missing: list[str] = []
@@ -64,19 +64,19 @@ async def upload(
     hub: HubDependency,
     name: Annotated[str, Query(max_length=100, pattern=r"^[\w .()-]*$")] = "table",
 ) -> TableInfo:
-    """Takes a table in: CSV, Parquet, Arrow or NDJSON."""
+    """Upload a table as CSV, Parquet, Arrow or NDJSON."""
     check_content_type(request)
     body = await request.body()
     return TableInfo(**await in_thread(lambda: store_table(hub, body, name)))
 
 
 def store_table(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
-    """Stores a table after reading it once."""
+    """Store a table if it can be read."""
     table = read_upload(body)
     if table.num_columns > MAX_COLUMNS:
         raise DataError(
-            f"The table has {table.num_columns:,} columns, and at most {MAX_COLUMNS:,} are taken here.",
-            hint="Leave out what will not be released, or use the command line.",
+            f"The table has {table.num_columns:,} columns; the limit of the service is {MAX_COLUMNS:,}.",
+            hint="Remove columns that will not be released, or use the command line.",
         )
     document = {
         "id": new_id(),
@@ -97,25 +97,25 @@ def store_table(hub: Hub, body: bytes, name: str) -> dict[str, Any]:
 
 @router.get("", responses=errors())
 async def list_tables(hub: HubDependency) -> list[TableInfo]:
-    """All tables, the newest first."""
+    """List all tables, newest first."""
     return [TableInfo(**table) for table in await in_thread(hub.tables.all)]
 
 
 @router.get("/{ident}", responses=errors(404))
 async def get_table(ident: Ident, hub: HubDependency) -> TableInfo:
-    """One table: its columns and size."""
+    """Get the columns and the size of a table."""
     return TableInfo(**await in_thread(lambda: hub.tables.get(ident)))
 
 
 @router.delete("/{ident}", status_code=204, responses=errors(404))
 async def delete_table(ident: Ident, hub: HubDependency) -> None:
-    """Forgets a table; its releases stay."""
+    """Delete a table; its releases stay."""
     await in_thread(lambda: hub.delete_table(ident, at_once=True))
 
 
 @router.get("/{ident}/guess", responses=errors(404))
 async def guess_policy(ident: Ident, hub: HubDependency) -> PolicyGuess:
-    """A role and a hierarchy for each column, and why; no value is quoted."""
+    """Guess a role and a hierarchy for each column, with reasons that quote no value."""
 
     def work() -> PolicyGuess:
         head = head_of(hub.tables.blob(ident), SAMPLE)
@@ -133,7 +133,7 @@ async def guess_policy(ident: Ident, hub: HubDependency) -> PolicyGuess:
 
 @router.post("/{ident}/jobs", status_code=202, responses=errors(404, 409))
 async def start_job(ident: Ident, body: TableJobRequest, hub: HubDependency) -> Job:
-    """Releases a table under a policy, as a job; its release is under /releases when it is done."""
+    """Start a job that releases a table under a policy; the release appears under /releases."""
 
     def work() -> dict[str, Any]:
         table = hub.tables.get(ident)
