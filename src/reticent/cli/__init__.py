@@ -53,6 +53,7 @@ class LazyGroup(OrderedGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or suggest a similar one."""
+        _refuse_former_names(args)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from reticent.errors import PolicyError
             from reticent.policy.spec import unknown_word_message

@@ -139,7 +139,7 @@ def _draft(data: str, policy: Path, output: Path, method: str | None, seed: int 
     for line in describe_changes(draft.release, draft.columns, rules):
         say(f"  {line}")
     for one in draft.alternatives:
-        say(f"  Possible improvement: {one.words}.")
+        say(f"  Possible improvement: {one.sentence}.")
     number = save_draft(output, draft, rules, str(policy))
     say(
         f"Draft {number} written; nothing was published. Compare: reticent drafts {output}. To publish, remove --draft."

@@ -29,7 +29,7 @@ def reproduce(paper: str, output: Path, quick: bool, seed: int, json: bool) -> N
     with require_extra("The plots need matplotlib", "reproduce"):  # checked first: the plots come after minutes of work
         import matplotlib as mpl  # noqa: F401
     module = import_module(f"reticent.reproduce.{paper.replace('-', '_')}")
-    summary = module.run(output, quick=quick, seed=seed, progress=progress)
-    progress(f"Tables and plots are in {output}.")
+    summary = module.run(output, quick=quick, seed=seed, progress=say)
+    say(f"Tables and plots are in {output}.")
     if json:
         emit({key: value for key, value in summary.items() if key != "figures"})

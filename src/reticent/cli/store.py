@@ -136,14 +136,3 @@ def rekey(store: str, to: Path | None, passphrase: bool, decrypt: bool) -> None:
         if new is None
         else "The store now opens with the new key only. Make a backup."
     )
-
-
-@app.command("upgrade")
-@store_argument
-def upgrade(store: str) -> None:
-    """Upgrade a store from an older version of Reticent. Back it up first."""
-    from reticent.store.schema import VERSION
-    from reticent.store.upgrade import upgrade as upgrade_store
-
-    before = upgrade_store(store)
-    say(f"Upgraded from schema {before} to {VERSION}." if before != VERSION else "The store is up to date.")

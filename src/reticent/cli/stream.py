@@ -143,7 +143,7 @@ def _dead_letter_counter(
 
 def _say_summary(summary: Summary, reasons: Counter[str]) -> None:
     say(
-        f"{summary.counts.published:,} of {summary.counts.rows_in:,} records released, {summary.counts.held:,} pending, "
+        f"{summary.records.published:,} of {summary.records.input:,} records released, {summary.records.withheld:,} pending, "
         f"{summary.records.suppressed:,} suppressed, {summary.dead_letters:,} dead letters; this run {summary.seconds:.1f} s."
     )
     for reason, count in reasons.most_common(_MOST_REASONS):

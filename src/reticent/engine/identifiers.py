@@ -160,10 +160,10 @@ def _pseudonyms(column: pa.ChunkedArray, keys: Keys) -> pa.Array:
 def _shift_dates(table: pa.Table, policy: Policy, name: str, secret: bytes | None) -> pa.Array:
     transform = policy.columns[name].transform
     assert transform is not None  # noqa: S101 - only called for a shifted column
-    assert identifier.shift is not None  # noqa: S101
+    assert transform.shift is not None  # noqa: S101
     assert policy.person is not None  # noqa: S101 - the policy was checked
     # Always the first key: with two shifts of one date in two releases, an attacker could narrow the date down.
-    secret = Keys.load(policy.path(identifier.key)).first if identifier.key else secret or _session_secret(policy)
+    secret = Keys.load(policy.path(transform.key)).first if transform.key else secret or _session_secret(policy)
     if policy.person not in table.column_names:
         raise DataError(f"The data have no column '{policy.person}', so no date can be shifted.", hint="Add it.")
     people = table.column(policy.person).cast(pa.string()).combine_chunks().dictionary_encode()
@@ -173,7 +173,7 @@ def _shift_dates(table: pa.Table, policy: Policy, name: str, secret: bytes | Non
             hint="Fill in the person column, or remove these records.",
         )
     moves = np.array(
-        [shift_days(person, secret, identifier.shift) for person in people.dictionary.to_pylist()], dtype=np.int64
+        [shift_days(person, secret, transform.shift) for person in people.dictionary.to_pylist()], dtype=np.int64
     )
     days = _parse_days(table.column(name), name)
     moved = days + moves[people.indices.to_numpy()].astype("timedelta64[D]")

@@ -20,10 +20,6 @@ class Section(BaseModel):
     """A part of a policy; it refuses unknown keys and suggests the nearest known one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, allow_inf_nan=False)
-    renamed_keys: ClassVar[dict[str, str]] = {}
-    """Former keys -> current keys."""
-    moved_keys: ClassVar[dict[str, str]] = {}
-    """Former keys -> the entry that replaces them at the top level of the policy."""
     short_key: ClassVar[str] = ""
     """The key that a plain text value is assigned to."""
 
@@ -46,34 +42,15 @@ class Section(BaseModel):
         if isinstance(value, dict):
             known = sorted({field.alias or name for name, field in cls.model_fields.items()} | set(cls.model_fields))
             for key in value:
-                if key in cls._new_name:
-                    new = cls._new_name[key]
+                if new := cls._new_name(key):
                     raise validation_error(f"'{key}' is now called '{new}'. Write {new} instead.", str(key))
-                if key in cls.moved_keys:
-                    entry = cls.moved_keys[key]
-                    raise validation_error(
-                        f"'{key}' is now set at the top level of the policy: write {entry}.", str(key)
-                    )
                 if key not in known:
                     raise validation_error(unknown_word_message(str(key), known), str(key))
         return value
 
 
 class KindSection(Section):
-    """Settings of one kind of release; a former key is refused with a message that names the current one."""
-
-    renamed_keys: ClassVar[dict[str, str]] = {"model": "method", "strategy": "method"}
-    moved_keys: ClassVar[dict[str, str]] = {"prior": "prior: {file: ...}"}
-
-    @field_validator("method", mode="before", check_fields=False)
-    @classmethod
-    def _refuse_sealed_method(cls, method: Any) -> Any:
-        if method == "sealed":
-            raise validation_error(
-                "'sealed' was removed: an attacker who knows how values depend on age, sex or ward could break its groups. Write "
-                "method: veil. It needs prior: {file: prior.csv} (public statistics, or reticent prior PAST), person: and a new store."
-            )
-        return method
+    """Settings of one kind of release."""
 
 
 class FileRef(Section):

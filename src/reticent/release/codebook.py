@@ -193,8 +193,8 @@ def _nodes(cells: pa.Array | pa.ChunkedArray, hierarchy: HierarchySpec, policy: 
     }
 
 
-def _ancestors(labels: str, hierarchy: HierarchySpec, tree: Tree | None) -> list[str]:
-    """Return the nodes above a label that is a leaf; an empty list for other labels."""
+def _ancestors(labels: Sequence[str], hierarchy: HierarchySpec, tree: Tree | None) -> list[list[str]]:
+    """Return the nodes above each label; an empty list for a label that is not a leaf."""
     if tree is not None:
         return [list(tree.path(label) or ()) for label in labels]
     labels_by_level = icd9_labels if hierarchy.kind == "icd9" else icd10_labels

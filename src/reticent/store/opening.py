@@ -99,7 +99,7 @@ def _no_store(engine: sa.Engine) -> StateError:
 def _other_version(engine: sa.Engine, version: str) -> StateError:
     return StateError(
         f"Store {database.display_name(engine)} has schema {version}; this version of Reticent reads schema {schema.VERSION}.",
-        hint="Run `reticent store upgrade`." if older else "Use the version of Reticent that created the store.",
+        hint="Use the version of Reticent that created the store.",
     )
 
 

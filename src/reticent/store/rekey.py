@@ -1,8 +1,8 @@
-"""Writes every row of a store again in one transaction: under another key, under its first key, or under none.
+"""Rewrites every row of a store in one transaction to change, add or remove its key.
 
-Guarantee: whoever has the key of before and this store as it is from now on reads nothing; nobody else notices but by the key.
-Not covered: copies and backups from before stay under the key of before.
-Cost: the whole store is read and written once; nobody writes meanwhile.
+Guarantee: an attacker who has the old key and the rewritten store can read nothing.
+Not covered: earlier copies and backups can still be read with the old key.
+Cost: the whole store is read and written once; other writers wait.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _KEYS = 200
 
 
 def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
-    """Brings a store under another key, or under none.
+    """Change the key of a store, or remove its encryption.
 
     Args:
-        where: the store; it opens with the key that the environment names, or with none where it is not encrypted.
-        new: the key from now on; None leaves the store unencrypted.
+        where: the store; it is opened with the key from the environment, if it is encrypted.
+        new: the new key; None removes the encryption.
 
     Raises:
-        StateError: somebody uses the store, it is damaged, or the present key is not its own.
+        StateError: another process uses the store, it is corrupt, or the current key is wrong.
     """
     with Store.open(where, create=False, key=_current_key(where)) as store, ExitStack() as stack:
         for publisher in store.publishers():
-            stack.enter_context(store.lock(publisher))  # whoever is at work holds the data key of before
+            stack.enter_context(store.lock(publisher))  # a process at work has the old data key
         with database.write_transaction(store.engine) as connection:
             seal, text = new_seal(new, store.seal.secret)
             for table in schema.metadata.sorted_tables:
@@ -47,7 +47,7 @@ def rekey(where: str | os.PathLike[str], new: Key | None) -> None:
 
 
 def _current_key(where: str | os.PathLike[str]) -> Key | None:
-    """The key of the environment where the store has one: it may stand there for a store that is yet to be encrypted."""
+    """Return the key from the environment if the store is encrypted; otherwise the key is the new one."""
     key = Key.from_environment()
     return key if key is None or Store.is_encrypted(where) else None
 

@@ -66,7 +66,7 @@ class RollbackMarker:
         if own_head is not None and (own_head.epoch, own_head.commits) > (head.epoch, head.commits):
             lost = f", or lost its last {own_head.commits - head.commits:,} commits"
             raise StateError(
-                f"{name} is an older copy of the store that was here{lost if own_head.generation == head.generation else ''}. "
+                f"{name} is an older copy of the store that was here{lost if own_head.epoch == head.epoch else ''}. "
                 "Nothing was published.",
                 hint="Run `reticent store restore` to continue from a copy without publishing the same people again.",
             )

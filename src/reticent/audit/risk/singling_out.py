@@ -75,7 +75,7 @@ class SinglingOut:
         text = [f"{self._count_words()}; known to others: {', '.join(self.quasi) or 'no column'}."]
         if not self.quasi or not self.persons:
             return text[0]
-        text.append(f"{self.alone:.1%} are unique, {self.small:.1%} are in a class of fewer than {SMALL_CLASS}.")
+        text.append(f"{self.unique:.1%} are unique, {self.small:.1%} are in a class of fewer than {SMALL_CLASS}.")
         text.append("An attacker who knows ...")
         width = max(len(step.column) for step in self.steps)
         for number, step in enumerate(self.steps):
@@ -89,7 +89,7 @@ class SinglingOut:
 
     def _repr_html_(self) -> str:
         rows = [(step.column, f"{step.unique:.1%}", f"{step.small:.1%}") for step in self.steps]
-        heading = f"{self._count_words()}: {self.alone:.1%} are unique"
+        heading = f"{self._count_words()}: {self.unique:.1%} are unique"
         return table_html(
             heading, ("column known", "unique", f"in a class of fewer than {SMALL_CLASS}"), rows
         ) + image_html(self.to_svg())

@@ -203,10 +203,10 @@ def verify_frame(
         return VerificationResult(tuple(findings))
     names = [f"offenses{at}" for at in range(len(_CHECKS))]
     schema = ", ".join(f"{name} long" for name in [*names, _RECORDS])
-    counts = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(
+    sums_frame = frame.select(*[quote_column(name) for name in sorted(own)]).mapInArrow(
         make_verifier(dict(metadata)), schema
     )
-    sums = counts.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
+    sums = sums_frame.agg(*[F.sum(name) for name in [*names, _RECORDS]]).collect()[0]
     offenses = [int(number or 0) for number in sums]
     findings += [none_of(claim, number) for claim, number in zip(_CHECKS, offenses, strict=False)]
     findings += check_counts(vars(counts), offenses[-1], None)
