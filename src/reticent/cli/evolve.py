@@ -138,7 +138,7 @@ def _change(store: str, work: Callable[[EvolvingTable], Change], *, json: bool) 
             f"  classes touched: {done['touched']:,}, dissolved: {done['dissolved']:,}; "
             f"records relocated: {done['relocated']:,}."
         )
-    say(f"  {records:,} records in total, {done['held']:,} of them withheld.")
+    say(f"  {records:,} records in total, {done['withheld']:,} of them withheld.")
     if json:
         counts = RecordCounts(done["inserted"] + done["updated"] + done["deleted"], withheld=done["withheld"])
         emit(figures(counts, seconds) | done | {"records": records})

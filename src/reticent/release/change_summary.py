@@ -136,7 +136,7 @@ def _describe_suppression(release: Release) -> list[str]:
     )
     why = "; ".join(f"{count:,} {words}" for count, words in reasons if count > 0)
     return [
-        f"{lost:,} of {release.records.input:,} records were suppressed ({lost / release.records.rows_in:.1%}): {why}."
+        f"{lost:,} of {release.records.input:,} records were suppressed ({lost / release.records.input:.1%}): {why}."
     ]
 
 

@@ -268,7 +268,7 @@ def readme(codebook: Mapping[str, Any]) -> str:
     guarantee, records = codebook["guarantee"], codebook["records"]
     parts = [
         f"A release of {KINDS.get(codebook['kind'], codebook['kind'])} by the method {codebook['method']}",
-        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['held']:,} withheld.",
+        f"{records['published']:,} records. {records['suppressed']:,} suppressed, {records['withheld']:,} withheld.",
         _section("How to read it", codebook["reading"]),
         _section("Columns", [_describe_entry(entry) for entry in codebook["columns"]]),
         _section("What is guaranteed", [*guarantee["words"], f"against {guarantee['against']}"]),

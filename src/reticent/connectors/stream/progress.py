@@ -49,7 +49,7 @@ class Progress:
         elif "persons" in metrics:
             status += f", {metrics['persons']:,.0f} persons"
             if "omission_rate" in metrics:
-                status += f", {metrics['eta']:.1%} omission rate"
+                status += f", {metrics['omission_rate']:.1%} omission rate"
             if metrics.get("alarm"):
                 status += ": the prior no longer fits"
         else:

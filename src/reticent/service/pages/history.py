@@ -122,7 +122,7 @@ def _release_row(context: PageContext, releases: list[dict[str, Any]], release: 
             ui.link(title, f"/release?id={release['id']}").classes("font-medium")
             hint_text(
                 f"{format_time(release['created'])}, {release['method']}: {counts['published']:,} of {counts['input']:,} records; "
-                f"{counts['held']:,} withheld, {counts['suppressed']:,} suppressed; risk bound {highest_risk(release):.2f} for the stated attacker"
+                f"{counts['withheld']:,} withheld, {counts['suppressed']:,} suppressed; risk bound {highest_risk(release):.2f} for the stated attacker"
             )
             ui.label(_added_text(release)).classes("text-sm")
         if withdrawn:

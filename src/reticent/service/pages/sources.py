@@ -47,7 +47,7 @@ async def sources(context: PageContext) -> None:
 
 def _stream_text(state: dict[str, Any]) -> str:
     words = "stopped" if state["stopped"] else "taking records"
-    return f"{state['method']}; {words}; {state['rows_in']:,} records so far, {state['held']:,} pending"
+    return f"{state['method']}; {words}; {state['input']:,} records so far, {state['pending']:,} pending"
 
 
 def _evolving_text(state: dict[str, Any]) -> str:
