@@ -41,12 +41,11 @@ class Veil(VeilPublisher, SeriesPublisher):
 
     def _publish(self, table: pa.Table) -> Release:
         self.releases += 1
-        parameters, people = self._veiler.parameters, self._veiler.people
-        before = None if parameters.kernel is None else RememberedValues.of(people.to_bytes(), parameters.l)
+        params, people = self._veiler.parameters, self._veiler.people
+        before = None if params.kernel is None else RememberedValues.of(people.to_bytes(), params.l)
         veiled = self._veiler.veil(table, now=self.releases)
         if before is not None and veiled.true_values is not None:
-            transitions = before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases)
-            check_transitions(parameters, transitions)
+            check_transitions(params, before.transitions(veiled.veil_persons, veiled.true_values, now=self.releases))
         release = self._veiler.release(veiled, number=self.releases)
         self._members, self._shown_events = self._veiler.members(veiled, number=self.releases), veiled.shown_events()
         return release

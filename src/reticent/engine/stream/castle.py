@@ -1,8 +1,7 @@
 """CASTLE: clusters of pending records, released with generalized quasi-identifiers within a delay of delta records.
 
 Guarantee: against an attacker who knows everyone's quasi-identifiers, but not the order of arrival, at least k persons (not records)
-    share every published combination of quasi-identifiers, and with l they have at least l different sensitive values.
-    No record is pending for more than delta further records.
+    share every published combination of quasi-identifiers, with l different values where l is set. No delay exceeds delta records.
 Not covered: an attacker who knows the order of arrival or the algorithm; attribute disclosure without l; persons who come
     back in another cluster (their clusters can be intersected).
 Cost: O(beta) per record and O(n^2) in the size n of a cluster that is split; memory of delta records.

@@ -138,8 +138,7 @@ class BatchVeiler:
     ) -> Release:
         """Build the publication with this number (from 1).
 
-        `values` are the true values, where the batch does not store them. Refuses a batch with too many omitted true values
-        or with a disclosive column.
+        `values` are the true values, where the batch lacks them. Refuses too many omitted values, and disclosive columns.
         """
         params, events, size = self.parameters, veiled.events, len(veiled)
         _refuse_omissions(events, record_weights(veiled.veil_persons), has_kernel=params.kernel is not None)

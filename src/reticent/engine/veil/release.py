@@ -60,7 +60,7 @@ def _list_exclusions(parameters: VeilParameters) -> list[str]:
 
 def _odds_ratio_sentence(figures: dict[str, Any]) -> str:
     bound = (
-        "an attacker better informed than the prior, by an odds ratio r: a weight a becomes at most r a / (r a + 1 - a)"
+        "an attacker better informed than the prior by an odds ratio r: a weight a becomes at most ra / (ra + 1 - a)"
     )
     if "odds_ratio" not in figures:
         return f"{bound}; the odds ratio was not measured for this prior"

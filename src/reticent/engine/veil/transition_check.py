@@ -5,8 +5,7 @@ that changed is false; if they change more often, a candidate that stayed is fal
 
 Guarantee: against an attacker who compares candidates over events, a table or a release of a series is refused if the number
     of persons who stayed differs from the kernel by more than a tenth of the persons and by more than chance explains.
-Not covered: evolving tables and streams, whose events come one by one; the targets of changes; smaller differences. These are
-    measured on persons of the past when a kernel is made.
+Not covered: evolving tables and streams; the targets of changes; smaller differences, which are measured with a new kernel.
 Cost: one pass over the remembered values.
 """
 
@@ -80,8 +79,8 @@ def check_transitions(parameters: VeilParameters, transitions: Transitions) -> N
     assert parameters.kernel is not None  # noqa: S101 - without a kernel candidates never change
     stays = parameters.kernel.stay_probabilities(parameters.segments)[transitions.strata, transitions.before]
     size, stayed, expected = len(stays), int((transitions.before == transitions.after).sum()), float(stays.sum())
-    deviation, standard_error = abs(stayed - expected), float(np.sqrt((stays * (1 - stays)).sum()))
-    if deviation > _MAX_DEVIATION * size and deviation > _MAX_STANDARD_ERRORS * standard_error:
+    gap = abs(stayed - expected)
+    if gap > _MAX_DEVIATION * size and gap > _MAX_STANDARD_ERRORS * float(np.sqrt((stays * (1 - stays)).sum())):
         raise GuaranteeError(
             f"{stayed:,} of {size:,} values are unchanged since the person's last event, but the kernel expects {expected:,.0f}: "
             "the false candidates would reveal the true values; nothing was published.",

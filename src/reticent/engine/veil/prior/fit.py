@@ -6,8 +6,7 @@ persons, so it is a little better than the measured one.
 
 Guarantee (to the persons of the past, against an attacker who sees the prior): epsilon-differential privacy. A tenth of epsilon
 goes to the domain (three tenths below 5,000 persons, four below 1,000), a tenth to the sizes of fixed strata, three tenths to the
-kernel where persons have several records, the rest to the counts. Each is a table with one record, or one transition, per person
-(see `noise`).
+kernel where persons have several records, the rest to the counts. Each table has one record or transition per person.
 
 Not covered: grown strata and the measured figures: they are choices and means over the past, without noise. Where the past is the
 data to be protected, use `fit_on_release`.
