@@ -183,13 +183,13 @@ def test_lines_verify_with_and_without_the_codebook(tmp_path, link):
         stream.run(str(tmp_path / "in.ndjson"), str(tmp_path / "out.ndjson"))
     verdict = verify(tmp_path / "out.ndjson", policy)
     assert verdict.holds, verdict.refuted
-    assert ("which records are of one person" in " ".join(verdict.unchecked)) is not link
+    assert ("which records belong to one person" in " ".join(verdict.unchecked)) is not link
     names = {line.get("person") for line in records((tmp_path / "out.ndjson").read_bytes())}
     assert len(names) == (90 if link else 1)
     (tmp_path / "bare.ndjson").write_bytes((tmp_path / "out.ndjson").read_bytes())
     bare = verify(tmp_path / "bare.ndjson", policy)
     assert bare.holds
-    assert "codebook is not beside" in " ".join(bare.unchecked)
+    assert "the stream has no codebook" in " ".join(bare.unchecked)
     assert len(bare.findings) < len(verdict.findings)
 
 

@@ -99,10 +99,10 @@ def ordered_parts(value_order: Int64s) -> list[Part]:
 def tree_parts(tables: tuple[Int32s, ...]) -> list[Part]:
     """Hierarchical distance: a tree metric with edges of 1/(2 height); each edge carries its node's imbalance."""
     weight = Fraction(1, 2 * (len(tables) - 1))
-    orders = [np.argsort(table, kind="stable") for table in tables[:-1]]
+    permutations = [np.argsort(table, kind="stable") for table in tables[:-1]]
     return [
         Part(weight, order, np.flatnonzero(np.diff(table[order], prepend=-1)))
-        for order, table in zip(orders, tables, strict=False)
+        for order, table in zip(permutations, tables, strict=False)
     ]
 
 

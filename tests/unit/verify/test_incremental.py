@@ -55,9 +55,9 @@ def test_sound_batches_pass_and_are_remembered():
         ([7], (7, 0, [0, 2, 1], [2, 1, 1]), "above 1/3"),
         ([7], (7, 0, [0, 2, 1], [0, 0, 0]), "above 1/3"),
         ([7, 7, 7, 7], FINE, "more records than"),
-        ([7, 8], FINE, "not opened before"),
-        ([7, 7], (7, 1, [3, 0, 2], [1, 1, 1]), "comes after its first record"),
-        ([5, 7], (5, 0, [3, 0, 2], [1, 1, 1]), "not opened before"),
+        ([7, 8], FINE, "without being opened"),
+        ([7, 7], (7, 1, [3, 0, 2], [1, 1, 1]), "opened after its first record"),
+        ([5, 7], (5, 0, [3, 0, 2], [1, 1, 1]), "without being opened"),
     ],
 )
 def test_what_must_not_be_delivered_is_named_without_a_value(groups, new, words):
