@@ -80,7 +80,7 @@ def test_a_release_that_quotes_less_than_she_reaches_is_flagged(now, plain):
     outcome = informed_attacker(naive.evidence([quoting(naive.veiled(now, plain), 0.21)], plain, now))
     assert outcome.claim == 0.21
     assert outcome.refuted
-    assert "The release quotes 21.0%" in outcome.notes[-1]
+    assert "The release states 21.0%" in outcome.notes[-1]
 
 
 def test_her_model_may_come_from_outside(past, now, rules, plain):

@@ -9,7 +9,7 @@ import pytest
 
 from reticent.engine.rng import Rng
 from reticent.engine.table.supervision import make_scorer
-from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, report, run, synthetic, draw_test_rows
+from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, draw_test_rows, report, run, synthetic
 
 
 @pytest.fixture(scope="module")
