@@ -92,7 +92,7 @@ def _step(ends: Floats) -> float:
 
 
 def _cumulative_shares(even: Floats, observed: Floats, inside: tuple[Int64s, Int64s, Floats]) -> Floats:
-    """Share of the records below each place, a few steps from the even spread: records that are observed, and those between two places."""
+    """Return the share of records below each place after a few steps; `inside` are records between two places."""
     first, top, records = inside
     mass = even / max(even.sum(), 1e-300)
     for _ in range(_STEPS):

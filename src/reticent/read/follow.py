@@ -1,4 +1,4 @@
-"""A live stream under the veil: an answer per window, in memory of one window, however long the stream is."""
+"""Answers for each window of a live veiled stream, in the memory of one window."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ def follow(
     where: OneOrMore = (),
     interval: float = 0.95,
 ) -> Iterator[Answer]:
-    """Counts the values in each window of so many records, as the windows fill.
+    """Count the values in each window of `every` records, as soon as the window is full.
 
     Args:
-        lines: the stream, line by line, as it comes.
-        codebook: what stands beside the stream.
-        values: to count, as of `Received.count`.
-        every: records of a window; the last may hold fewer.
+        lines: the lines of the stream, as they arrive.
+        codebook: the codebook of the stream.
+        values: the values to count, as in `Received.count`.
+        every: records per window; the last window may have fewer.
         where: conditions.
         interval: level of the confidence intervals.
     """
     veil = codebook.get("veil")
     if not veil:
-        raise PolicyError("Only streams under the veil can be followed.", hint="Read the stream's file as a whole.")
+        raise PolicyError("Only veiled streams can be followed.", hint="Read the whole stream file instead.")
     records = (flatten(item) for item in iter_items(lines) if item.get("type") == "record")
     last: Veiled | None = None
     while window := list(islice(records, every)):
         parts = Parts("veil", "stream", {"data": table_of(window, codebook)}, veil, codebook)
         shape = shape_of(parts, None)
-        assert isinstance(shape, Veiled)  # noqa: S101 - the parts say so
+        assert isinstance(shape, Veiled)  # noqa: S101 - parts have the shape veil
         if last is not None:
             shape.veil.reuse_channels(last.veil)
         last = shape

@@ -1,4 +1,4 @@
-"""What was received, from wherever it lies: a release folder, a stream's file, a Parquet file, a database that `export` filled."""
+"""Loads releases from a folder, a stream file, a Parquet or CSV file, or a database that `export` wrote."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from reticent.release.folder import read as read_folder
 from reticent.release.folder import read_csv
 
 META = b"reticent"
-"""Key of the metadata of a Parquet file that holds all besides the records."""
+"""Key of the Parquet metadata that contains everything except the records."""
 _WIRE = (".ndjson", ".jsonl")
 
 
 @dataclass(frozen=True, repr=False)
 class Parts:
-    """A release as it lies there: tables and documents by name, and what its manifest or codebook say."""
+    """A release as it was read: tables by name, veil, codebook and the number of missing records."""
 
     shape: str
     kind: str
@@ -39,10 +39,10 @@ class Parts:
     codebook: Mapping[str, Any] = field(default_factory=dict)
     missing: int = 0
     missing_of: Mapping[str, int] = field(default_factory=dict)
-    """Of linked tables: the rows of each that were not published."""
+    """Number of unpublished rows of each linked table."""
 
     def to_metadata(self) -> dict[str, Any]:
-        """All but the tables, as plain values."""
+        """Return everything except the tables as plain values."""
         return {
             "shape": self.shape,
             "kind": self.kind,
@@ -53,22 +53,22 @@ class Parts:
 
 
 def parts_of(place: str | Path, *, name: str = "release") -> Parts:
-    """Reads whatever stands at a place: a folder, a file or the URL of a database, where `name` is that of the tables."""
+    """Read a release from a folder, a file or the URL of a database; `name` is the prefix of its tables."""
     if str(place).startswith(("sqlite:", "postgresql:")):
         from reticent.read.load import from_database
 
         return from_database(str(place), name)
     if "://" in str(place):
         raise DataError(
-            "Releases are read from SQLite and PostgreSQL, or from files.",
-            hint="Write sqlite:///FILE or postgresql://..., or give the folder itself.",
+            "Releases can be read only from files, SQLite and PostgreSQL.",
+            hint="Write sqlite:///FILE or postgresql://..., or give the release folder.",
         )
     path = Path(place)
     if path.is_dir():
         return from_manifest(*read_folder(path))
     if not path.is_file():
         raise DataError(
-            f"There is no release at {path}.", hint="Give a release folder, a stream's file, or a database URL."
+            f"There is no release at {path}.", hint="Give a release folder, a stream file, or a database URL."
         )
     if path.suffix in _WIRE:
         from reticent.read.wire import from_stream_file
@@ -78,9 +78,9 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
 
 
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> Parts:
-    """A release by its manifest, its tables and its documents."""
+    """Build the parts of a release from its manifest, tables and metadata."""
     counts, explain = manifest.get("records", {}), manifest.get("explain", {})
-    asked = explain.get("input_rows", {}) if manifest["shape"] == "linked" else {}
+    rows_in = explain.get("input_rows", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
@@ -88,16 +88,16 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], m
         veil=metadata.get("veil"),
         codebook=metadata.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("withheld", 0)),
-        missing_of={name: int(rows) - int(explain["published_rows"][name]) for name, rows in asked.items()},
+        missing_of={name: int(rows) - int(explain["published_rows"][name]) for name, rows in rows_in.items()},
     )
 
 
 def from_file(path: Path) -> Parts:
-    """A Parquet or CSV file: one that `to_parquet` wrote, one with a codebook beside it, or a plain generalised table."""
+    """Read a Parquet or CSV file: from `to_parquet`, with a codebook next to it, or a plain generalized table."""
     try:
         table = pq.read_table(path) if path.suffix == ".parquet" else read_csv(path)
     except (OSError, pa.ArrowException):
-        raise DataError(f"{path} cannot be read.", hint="Give a release folder, .ndjson, .parquet or .csv.") from None
+        raise DataError(f"Cannot read {path}.", hint="Give a release folder, .ndjson, .parquet or .csv.") from None
     if table.schema.metadata and META in table.schema.metadata:
         return _from_metadata(table)
     codebook = read_codebook(path)
@@ -116,24 +116,24 @@ def _from_metadata(table: pa.Table) -> Parts:
 
 
 def read_codebook(path: Path) -> dict[str, Any]:
-    """`FILE.codebook.json`, if there is one."""
-    beside = path.with_name(path.name + ".codebook.json")
-    if not beside.is_file():
+    """Read `FILE.codebook.json`; return an empty dict if there is none."""
+    file = path.with_name(path.name + ".codebook.json")
+    if not file.is_file():
         return {}
     try:
-        content = json.loads(beside.read_bytes())
+        content = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
-        raise DataError(f"{beside} is damaged.", hint="Take it again from where the stream came from.") from None
+        raise DataError(f"{file} is corrupt.", hint="Get the file again from the sender of the stream.") from None
     if not isinstance(content, dict):
-        raise DataError(f"{beside} is not an object.", hint="Take it again from where the stream came from.")
+        raise DataError(f"{file} is not a JSON object.", hint="Get the file again from the sender of the stream.")
     return content
 
 
 def check_codebook(codebook: Mapping[str, Any]) -> None:
-    """Refuses a codebook whose columns, or nodes of hierarchies, have another form than ours: answers would come out of it."""
+    """Refuse a codebook with malformed columns or hierarchy nodes, because answers depend on them."""
     columns = codebook.get("columns", ())
     if not isinstance(columns, list | tuple) or not all(map(_is_column, columns)):
-        raise DataError("The codebook has not its form.", hint="Take the release again; `reticent verify` says more.")
+        raise DataError('codebook.json is malformed: expected an object with "columns".', hint="Run `reticent verify`.")
 
 
 def _is_column(entry: Any) -> bool:
@@ -151,14 +151,14 @@ def _is_node(node: Any) -> bool:
 
 
 def join_series(parts: list[Parts]) -> Parts:
-    """Veiled releases of one series as one table, numbered from 1."""
+    """Join veiled releases of one series into one table; number them from 1."""
     first = parts[0]
     if any(one.tables["data"].equals(other.tables["data"]) for one, other in combinations(parts, 2)):
         raise PolicyError("The same release was given twice.", hint="Give each release of the series once, in order.")
-    houses = {json.dumps([part.shape, (part.veil or {}).get("parameters_digest")]) for part in parts}
-    if first.shape != "veil" or len(houses) != 1:
+    parameter_sets = {json.dumps([part.shape, (part.veil or {}).get("parameters_digest")]) for part in parts}
+    if first.shape != "veil" or len(parameter_sets) != 1:
         raise PolicyError(
-            "Only releases of one series under one veil can be read together.", hint="Read each by itself."
+            "Only veiled releases of the same series can be read together.", hint="Read each release by itself."
         )
     tables = [
         part.tables["data"].append_column("release", pa.array([number] * part.tables["data"].num_rows, pa.int64()))
@@ -169,7 +169,7 @@ def join_series(parts: list[Parts]) -> Parts:
 
 
 def shape_of(parts: Parts, sensitive: str | None) -> Shape:
-    """The tables of a release as one that can be counted."""
+    """Return the tables of a release as a shape that can be counted."""
     if parts.shape == "veil":
         return _veil_shape(parts)
     if parts.shape == "anatomy":
@@ -180,25 +180,25 @@ def shape_of(parts: Parts, sensitive: str | None) -> Shape:
     column = sensitive or sensitive_of(parts)
     if column is None or column not in (EVERY_RECORD, *data.column_names):
         raise PolicyError(
-            "The release does not say which column is sensitive.",
+            "The release does not name its sensitive column.",
             hint='Name it: --sensitive diagnosis, or read(PATH, sensitive="diagnosis").',
         )
     if parts.shape != "m-distinct":
         return Generalized(data, column, parts.missing)
-    fakes = parts.tables["counterfeits"].to_pydict()
-    pairs = dict(zip(map(int, fakes["group"]), map(int, fakes["count"]), strict=True))
+    counterfeits = parts.tables["counterfeits"].to_pydict()
+    pairs = dict(zip(map(int, counterfeits["group"]), map(int, counterfeits["count"]), strict=True))
     return Generalized(data, column, parts.missing, pairs)
 
 
 def join_tables(parts: Parts, sensitive: str | None) -> Generalized:
-    """Linked tables as one: the rows of the table with the sensitive column, each with its visit and its person.
+    """Join linked tables: the rows of the table with the sensitive column, each with its visit and its person.
 
-    Tables that name a person or a visit once are joined to it; what happened beside it is not, since it would count rows twice.
+    Only tables with one row per person or visit are joined; others would duplicate rows.
     """
     home = next((name for name, table in parts.tables.items() if sensitive in table.column_names), None)
     if home is None or sensitive is None:
         known = [entry["name"] for entry in parts.codebook.get("columns", ()) if entry.get("role") == "sensitive"]
-        raise PolicyError("No table has that column.", hint=f"Name a sensitive one: {', '.join(known)}.")
+        raise PolicyError("No table has the sensitive column.", hint=f"Name one of: {', '.join(known)}.")
     data = _typed_table(parts, home)
     for name in (name for name in parts.tables if name != home):
         other = _typed_table(parts, name)
@@ -211,7 +211,7 @@ def join_tables(parts: Parts, sensitive: str | None) -> Generalized:
 
 
 def sensitive_of(parts: Parts) -> str | None:
-    """The sensitive column, as the veil or the codebook name it."""
+    """Return the sensitive column that the veil or the codebook names."""
     name = (parts.veil or {}).get("sensitive") or parts.codebook.get("sensitive")
     if name is None:
         columns = parts.codebook.get("columns", ())
@@ -229,13 +229,11 @@ def _typed_table(parts: Parts, table: str) -> pa.Table:
 def _veil_shape(parts: Parts) -> Veiled:
     data, veil = _typed_table(parts, "data"), parts.veil
     if veil is None:
-        raise DataError(
-            "The veil's document is missing.", hint="Put veil.json, or the stream's codebook, beside the data."
-        )
+        raise DataError("veil.json is missing.", hint="Put veil.json, or the stream's codebook, next to the data.")
     names = tuple(f"{veil['sensitive']}_{slot}" for slot in range(1, int(veil["l"]) + 1))
     absent = [name for name in ("stratum", "event", *names) if name not in data.column_names]
     if absent:
-        raise DataError(f"The veiled table has no column '{absent[0]}'.", hint="Take the release again.")
+        raise DataError(f"The veiled table has no column '{absent[0]}'.", hint="Get the release again.")
     for name in ("stratum", "event"):
         data = data.set_column(data.column_names.index(name), name, data.column(name).cast(pa.int64()))
     return Veiled(data, veil, names, correction=parts.kind == "evolving")
@@ -245,13 +243,13 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,40}$")
 
 
 def from_database(url: str, name: str) -> Parts:
-    """Reads `NAME_manifest` and the tables beside it."""
+    """Read `NAME_manifest` and the tables of the release."""
     try:
         import sqlalchemy as sa
     except ImportError:
-        raise ConnectorError("Reading a database needs SQLAlchemy.", hint="pip install sqlalchemy") from None
+        raise ConnectorError("Reading a database needs SQLAlchemy.", hint="Run: pip install sqlalchemy") from None
     if not _NAME.match(name):
-        raise PolicyError("The name of the tables is no plain name.", hint="Use letters, digits and _.")
+        raise PolicyError("The name of the tables is invalid.", hint="Use letters, digits and _.")
     try:
         engine = sa.create_engine(sa.make_url(url.replace("postgresql://", "postgresql+psycopg://", 1)))
         with engine.connect() as link:
@@ -262,8 +260,8 @@ def from_database(url: str, name: str) -> Parts:
         engine.dispose()
     except (sa.exc.SQLAlchemyError, ValueError, KeyError):
         raise ConnectorError(
-            f"The database holds no release called '{name}' that can be read.",
-            hint="Give the URL and the --name that `reticent export` was given.",
+            f"The database has no readable release '{name}'.",
+            hint="Use the same URL and --name as for `reticent export`.",
         ) from None
     return from_manifest(manifest, tables, documents)
 

@@ -1,4 +1,4 @@
-"""A question as the estimators take it: which values, which records, by what, how sure."""
+"""Questions to the estimators: which values, which records, by which groups, at which confidence level."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from reticent.read.where import Match
 
 @dataclass(frozen=True, repr=False)
 class Question:
-    """How many records, by group, have a value of the target and fulfil the conditions.
+    """How many records have a target value and match the conditions, by group.
 
     Attributes:
-        target: 1 for the values to count, in the order of the domain.
-        match: how far each record fulfils the conditions.
+        target: 1 for the values to count, 0 for others, in the order of the domain.
+        match: how far each record matches the conditions.
         groups: group of each record, as numbers from 0.
         size: number of groups.
-        level: of the interval.
+        level: level of the interval.
     """
 
     target: Floats
@@ -32,13 +32,13 @@ class Question:
     level: float
 
     def sums(self, values: Floats, at: Int64s | None = None) -> Floats:
-        """Sums of a number per record, by group; `at` says which records the numbers are of, all if left out."""
+        """Sum one number per record by group; `at` selects the records, default: all."""
         groups = self.groups if at is None else self.groups[at]
         return np.bincount(groups, values, minlength=self.size).astype(np.float64)
 
 
 class Shape(Protocol):
-    """A release of one shape: its records, the values it speaks of, and how to count and to draw them."""
+    """A release of one shape: its records, its values, and how to count and draw values."""
 
     @property
     def domain(self) -> tuple[str, ...]:
@@ -46,38 +46,38 @@ class Shape(Protocol):
 
     @property
     def table(self) -> pa.Table:
-        """One line per record."""
+        """One row per record."""
 
     @property
     def bounded(self) -> bool:
-        """Whether low and high are bounds that always hold, not an interval."""
+        """Whether low and high are bounds that always hold, not confidence intervals."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader of every answer must know."""
+        """Notes for every answer."""
 
     @property
     def counted(self) -> Bools:
-        """The records that answers are about."""
+        """The records that answers cover."""
 
     def counts(self, question: Question) -> Counts:
-        """Estimates with intervals."""
+        """Return estimates with intervals."""
 
     def scores(self, target: Floats) -> Floats:
-        """Per record a number whose mean is that of the target."""
+        """Return one number per record whose mean is the record's target."""
 
     def shares(self, target: Floats) -> Floats:
-        """Per record the share of the target among its candidates, or in its group: what a reader believes who knows nothing more."""
+        """Return the share of the target among each record's candidates or in its group."""
 
     def values(self, strata: Int64s, draws: int, rng: np.random.Generator) -> list[Int64s]:
-        """Completed values of every record, so many times."""
+        """Draw the values of all records, `draws` times."""
 
 
 def shrink(counts: Counts, shares: Floats) -> Counts:
-    """The estimate drawn toward the sum of shares, as far as the two agree; the interval stays that of the unbiased estimate.
+    """Shrink the estimate toward the sum of shares, if both agree; keep the interval of the unbiased estimate.
 
-    The nearer they lie, beside the standard error, the more of their difference is noise (James and Stein, 1961). Smaller errors where
-    what readers believe beforehand is right; wrong by up to a standard error or so where it is not: never the interval.
+    The smaller their difference relative to the standard error, the more of it is noise (James and Stein, 1961). Errors
+    become smaller if the shares are right, and grow by about a standard error if not.
     """
     gap = counts.estimate - shares
     weight = np.maximum(1 - 2 * counts.variance / np.maximum(gap**2, 1e-12), 0)
@@ -85,13 +85,13 @@ def shrink(counts: Counts, shares: Floats) -> Counts:
 
 
 def combine_bounds(point: Floats, sure: Counts, perhaps: Counts) -> Counts:
-    """Where cells leave open which records count: from the low end of those that surely do to the high end of all that may."""
+    """Combine intervals for coarse cells: from the lower end of the sure matches to the upper end of all possible matches."""
     low, high = np.minimum(sure.low, perhaps.low), np.maximum(sure.high, perhaps.high)
     return replace(perhaps, estimate=np.clip(point, low, high), low=low, high=high)
 
 
 def shares_of(counts: Counts, match: Match, groups: Int64s, counted: Bools) -> Counts:
-    """Counts over the counted records that fulfil the conditions; where those are open, in the worst case."""
+    """Divide counts by the number of matching counted records; for uncertain matches, take the worst case."""
     size = len(counts.estimate)
     point, least, most = (
         np.maximum(np.bincount(groups, part * counted, minlength=size), 1e-12)
@@ -103,7 +103,7 @@ def shares_of(counts: Counts, match: Match, groups: Int64s, counted: Bools) -> C
 
 
 def bounded_shares(counts: Counts, others: Counts) -> Counts:
-    """Bounds of a share from those of the count and of all other records; what was left out may be either."""
+    """Return bounds of a share from the bounds of the count and of all other records; missing records may be either."""
     low, high = (
         least / np.maximum(least + most, 1e-12)
         for least, most in ((counts.low, others.high), (counts.high, others.low))

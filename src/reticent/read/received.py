@@ -1,4 +1,4 @@
-"""Received: a release as its recipient uses it; ask it, table it, follow it, complete it."""
+"""Received: a release for its recipient; counts, shares, tables, series and completed data sets."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from reticent.read.windows import by_records, by_time, find_changes, find_time_c
 
 OneOrMore = str | Sequence[str]
 _RESERVED_COLUMNS = ("group", "stratum", "event", "person", "seq")
-_SMOOTH_NOTE = "Smooth estimates: drawn toward what readers believe beforehand, and not unbiased; the intervals are those of the unbiased ones."
+_SMOOTH_NOTE = "Smooth estimates are shrunk toward the shares among the candidates or in the groups, so they are biased; the intervals are those of the unbiased estimates."
 _PREVIEW_ROWS = 5
 """Records that a notebook shows."""
 _MIN_STRATUM = 100
-"""Records that a stratum of the draws should hold at least, on average."""
+"""Smallest average number of records per stratum of the draws."""
 
 
 def read(place: str | Path, *more: str | Path, sensitive: str | None = None, name: str = "release") -> Received:
-    """Opens what was received.
+    """Open a release.
 
     Args:
-        place: a release folder, a stream's file (.ndjson), a Parquet file, or the URL of a database that `export` filled.
-        more: the following releases of the same series; the column `release` then tells them apart.
-        sensitive: the sensitive column, where the release does not say it.
-        name: of the tables in a database.
+        place: a release folder, a stream file (.ndjson), a Parquet file, or the URL of a database that `export` wrote.
+        more: the following releases of the same series; the column `release` then has their numbers.
+        sensitive: the sensitive column, if the release does not name it.
+        name: prefix of the tables in a database.
 
     Example:
         received = reticent.read("release")
@@ -54,25 +54,25 @@ def read(place: str | Path, *more: str | Path, sensitive: str | None = None, nam
     for each in (place, *more):
         if not isinstance(each, str | PathLike):
             raise PolicyError(
-                f"A release is read where it lies; this is of the type {type(each).__name__}.",
-                hint="Write it first: reticent.read(release.to_dir(FOLDER)).",
+                f"read expects a path or URL, not {type(each).__name__}.",
+                hint="Write the release first: reticent.read(release.to_dir(FOLDER)).",
             )
     try:
         parts = [parts_of(each, name=name) for each in (place, *more)]
         return Received.of(parts[0] if len(parts) == 1 else join_series(parts), sensitive)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, pa.ArrowException):
         raise DataError(
-            "What was received has not the form of a release.", hint="`reticent verify` says what is wrong with it."
+            "The files do not have the format of a release.", hint="Run `reticent verify` to find the error."
         ) from None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Received:
-    """A release in the hands of its recipient.
+    """A release that the recipient can query.
 
     Attributes:
         shape: the records and their estimator.
-        parts: the release as it lay there.
+        parts: tables and metadata as they were read.
         sensitive: name of the sensitive column.
     """
 
@@ -82,7 +82,7 @@ class Received:
 
     @classmethod
     def of(cls, parts: Parts, sensitive: str | None = None) -> Self:
-        """A release by its parts, and the sensitive column where they do not say it."""
+        """Build from the parts of a release; name the sensitive column if the parts do not."""
         check_codebook(parts.codebook)
         return cls(shape_of(parts, sensitive), parts, sensitive or sensitive_of(parts) or "value")
 
@@ -91,7 +91,7 @@ class Received:
         return f"Received({self.records:,} records, {self.parts.shape}, {len(self.values)} values of {self.sensitive}, by {fields})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what was received, and the first records."""
+        """Return the HTML that a notebook shows: a summary and the first records."""
         head = self.shape.table.slice(0, _PREVIEW_ROWS)
         rows = zip(*(column.to_pylist() for column in head.columns), strict=True)
         return table_html(repr(self), head.column_names, rows)
@@ -101,22 +101,22 @@ class Received:
 
     @property
     def records(self) -> int:
-        """Published records."""
+        """Number of published records."""
         return int(self.shape.table.num_rows)
 
     @property
     def codebook(self) -> Mapping[str, Any]:
-        """What the release says of itself."""
+        """The codebook of the release."""
         return self.parts.codebook
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The values that can be asked for."""
+        """The sensitive values that can be counted."""
         return self.shape.domain
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The published fields that conditions and `by` may name."""
+        """The published columns that conditions and `by` can use."""
         hidden = {
             self.sensitive,
             *(f"{self.sensitive}_{i}" for i in range(1, 1 + int((self.parts.veil or {}).get("l", 0)))),
@@ -136,18 +136,18 @@ class Received:
         interval: float = 0.95,
         smooth: bool = False,
     ) -> Answer:
-        """How many records have one of the values.
+        """Count the records that have one of the values.
 
         Args:
-            values: labels, nodes of the hierarchy or beginnings (`E1*`); all if left out.
+            values: labels, hierarchy nodes or prefixes (`E1*`); default: all.
             where: conditions such as "age>=60", "sex=F", "age in 40..59"; all must hold.
-            by: columns to count by, as they are published; the sensitive column counts by value.
+            by: published columns to count by; the sensitive column counts by value.
             interval: level of the confidence intervals.
-            smooth: draw the estimate toward what candidates or groups say at first sight, as far as the two agree: smaller errors, no
-                longer unbiased; the interval stays.
+            smooth: shrink the estimate toward the shares among candidates or in groups, if both agree: smaller errors, but
+                biased; the interval stays the same.
 
         Raises:
-            PolicyError: an unknown column or value, or a count that the release does not tell.
+            PolicyError: an unknown column or value, or a count that cannot be estimated from the release.
         """
         return self._answer(values, _as_list(where), _as_list(by), interval, smooth=smooth)
 
@@ -160,11 +160,11 @@ class Received:
         interval: float = 0.95,
         smooth: bool = False,
     ) -> Answer:
-        """Which share of the records that fulfil the conditions have one of the values; arguments as of `count`."""
+        """Return the share of the records under the conditions that have one of the values; arguments as in `count`."""
         return self._answer(values, _as_list(where), _as_list(by), interval, share=True, smooth=smooth)
 
     def table(self, rows: str, columns: str, where: OneOrMore = (), *, interval: float = 0.95) -> Answer:
-        """Counts by two columns, one of which may be the sensitive one; one line per cell."""
+        """Count by two columns, of which one may be the sensitive column; one row per cell."""
         return self._answer(None, _as_list(where), [rows, columns], interval)
 
     def series(
@@ -176,12 +176,12 @@ class Received:
         where: OneOrMore = (),
         interval: float = 0.95,
     ) -> Answer:
-        """Counts over the windows of a stream; `change` marks the windows with which a new level begins.
+        """Count over the windows of a stream; `change` marks the windows that start a new level.
 
         Args:
-            values: as of `count`.
-            every: a number of records, or minute, hour, day, week, month, year of a column of times.
-            time: the column of times; the first that holds some if left out.
+            values: as in `count`.
+            every: a number of records, or minute, hour, day, week, month or year of a column of times.
+            time: the column of times; default: the first column that contains times.
             where: conditions.
             interval: level of the confidence intervals.
         """
@@ -195,20 +195,20 @@ class Received:
         return Answer(table, text, interval, self.shape.notes)
 
     def scores(self, values: OneOrMore) -> Floats:
-        """Per record a number whose mean, given the truth, is 1 for the values and 0 for others: a response for linear models."""
+        """Return a response for linear models: per record a number with mean 1 for the values and 0 for others."""
         return self.shape.scores(self._target(values))
 
     def draws(self, m: int = 10, *, given: OneOrMore | None = None, seed: int | None = None) -> list[pa.Table]:
-        """Completed data sets: the records with a drawn value in the sensitive column; pool results with `pool`.
+        """Return completed data sets: the records with a drawn sensitive value; pool the results with `pool`.
 
         Args:
-            m: how many.
-            given: columns that the values may depend on: all that the analysis will relate to them. If left out, as many columns
-                as the records carry.
-            seed: makes the draws repeatable.
+            m: number of data sets.
+            given: columns that the values may depend on: all columns of the analysis. Default: as many columns as the
+                number of records allows.
+            seed: makes the draws reproducible.
         """
         if m < 1:
-            raise PolicyError("One draw at least.", hint="Write draws(10).")
+            raise PolicyError("The number of draws must be at least 1.", hint="Write draws(10).")
         names = self._choose_strata() if given is None else _as_list(given)
         strata = self._group_by(names)[0]
         rng = np.random.default_rng(seed)
@@ -220,19 +220,19 @@ class Received:
     # -- handing on --------------------------------------------------------------------------------------------------
 
     def to_arrow(self) -> pa.Table:
-        """The records as an Arrow table; numbers and dates are numbers and dates."""
+        """Return the records as an Arrow table, with typed numbers and dates."""
         return self.shape.table
 
     def to_pandas(self) -> Any:
-        """The records as a pandas frame."""
+        """Return the records as a pandas frame."""
         return pandas_of(self.shape.table)
 
     def to_polars(self) -> Any:
-        """The records as a polars frame."""
+        """Return the records as a polars frame."""
         return polars_of(self.shape.table)
 
     def to_parquet(self, file: str | Path) -> Path:
-        """Writes one Parquet file with the records, and all that `read` needs besides in its metadata."""
+        """Write one Parquet file with the records; its metadata contains all else that `read` needs."""
         about = self.parts.to_metadata()
         listed = self.parts.tables.get("st", self.parts.tables.get("counterfeits"))
         if listed is not None:
@@ -278,7 +278,7 @@ class Received:
         share: bool,
         smooth: bool,
     ) -> pa.Table:
-        """The lines of one piece of an answer."""
+        """Return the rows of one piece of an answer."""
         cells = piece.cells
         question = Question(target, piece.match, piece.groups, len(cells), interval)
         counts = self.shape.counts(question)
@@ -293,7 +293,7 @@ class Received:
         return _figures(names, counts)
 
     def _pieces(self, match: Match, fields: list[str]) -> list[_Piece]:
-        """What to count apart: the published cells at once, or label by label where a cell may stand for several of them."""
+        """Return what to count separately: all published cells at once, or label by label if a cell covers several."""
         labels = {name: self._fine_labels(name) for name in fields if name in self.columns}
         coarse = [name for name in fields if labels.get(name)]
         if not coarse:
@@ -313,9 +313,9 @@ class Received:
     def _equal(self, name: str, label: str) -> Match:
         return match(Condition(name, "=", (label,)), self.shape.table.column(name), self._nodes(name))
 
-    @cache  # noqa: B019 - a release is small in number and lives as long as its answers
+    @cache  # noqa: B019 - there are few releases, and they live as long as their answers
     def _fine_labels(self, name: str) -> tuple[str, ...]:
-        """The finest labels of a column of names in which coarser ones occur; none for numbers, dates and columns that are exact."""
+        """Return the finest labels of a text column with coarser cells; empty for numbers, dates and exact columns."""
         cells = [known_part(cell) for cell in pc.unique(self.shape.table.column(name)).to_pylist() if cell is not None]
         nodes = self._nodes(name)
         sets = [part for cell in cells for part in members(cell) or ()]
@@ -325,7 +325,7 @@ class Received:
         return () if not coarse or line or not fine else tuple(fine)
 
     def _targets(self, values: OneOrMore | None, by: list[str]) -> list[tuple[str | None, Floats]]:
-        """What to count: the values together, or each by itself where `by` names the sensitive column."""
+        """Return the targets: all values together, or each value if `by` names the sensitive column."""
         whole = self._target(values)
         if self.sensitive not in by:
             return [(None, whole)]
@@ -337,14 +337,14 @@ class Received:
         if values is None:
             return np.ones(len(labels))
         if not _as_list(values):
-            raise PolicyError("No value is named.", hint="Name one, or leave values out to count all.")
+            raise PolicyError("values is empty.", hint="Name a value, or omit values to count all.")
         chosen: set[str] = set()
         for value in _as_list(values):
             chosen |= self._labels(value)
         return np.isin(labels, sorted(chosen)).astype(np.float64)
 
     def _labels(self, value: str) -> set[str]:
-        """The labels that a value names: itself, all below a node, all that begin so."""
+        """Return the labels that a value names: the value itself, all labels below a node, or all with a prefix."""
         beginning = prefix(value)
         below = self._nodes(self.sensitive).get(value, ((), 0))[0]
         chosen = {label for label in self.values if label == value or label in below}
@@ -359,7 +359,7 @@ class Received:
         others = [entry["name"] for entry in entries if entry.get("role") == "sensitive"]
         for name in (name for name in others if name != self.sensitive and name in table.column_names):
             if value in pc.unique(table.column(name)).to_pylist():
-                hint = f"It is a value of '{name}': --sensitive {name}, or read(PATH, sensitive=...)."
+                hint = f"Use --sensitive {name}, or read(PATH, sensitive=...): it is a value of '{name}'."
                 return PolicyError(f"'{self.sensitive}' has no value '{value}'.", hint=hint)
         return unknown_name_error("value", value, self.values)
 
@@ -376,14 +376,16 @@ class Received:
         for text in where:
             condition = parse_condition(text, [*self.columns, self.sensitive])
             if condition.column == self.sensitive:
-                raise PolicyError(f"'{self.sensitive}' is hidden.", hint="Ask for its values: values=..., or --value.")
+                raise PolicyError(
+                    f"'{self.sensitive}' cannot be used in a condition.", hint="Use values=..., or --value."
+                )
             column = condition.column
             whole &= match(condition, self.shape.table.column(column), self._nodes(column), self._classes)
         return whole
 
     @cached_property
     def _classes(self) -> Int64s | None:
-        """The class of each record where its intervals are as tight as can be, as Mondrian publishes them; otherwise none."""
+        """The class of each record for Mondrian, whose intervals are the tightest of their class; otherwise None."""
         entries = self.codebook.get("columns", ())
         quasi = [entry["name"] for entry in entries if entry.get("role") == "quasi"]
         if self.codebook.get("method") != "mondrian" or not quasi or not self.records:
@@ -391,7 +393,7 @@ class Received:
         return combinations([self.shape.table.column(name) for name in quasi])[0]
 
     def _unmatched_notes(self, where: list[str]) -> list[str]:
-        """Conditions that no record can fulfil, with what was perhaps meant: a misspelt value must not pass for a count of 0."""
+        """Return notes on conditions that no record matches, so that a misspelled value does not look like a count of 0."""
         notes = []
         for text in where:
             condition = parse_condition(text, list(self.columns))
@@ -399,11 +401,11 @@ class Received:
                 cells = pc.unique(self.shape.table.column(condition.column)).to_pylist()
                 near = closest_name(condition.values[0], [str(cell) for cell in cells if cell is not None])
                 hint = f" Did you mean '{near}'?" if near else ""
-                notes.append(f"No published record fulfils '{text}'.{hint}")
+                notes.append(f"No published record matches '{text}'.{hint}")
         return notes
 
     def _group_by(self, names: list[str]) -> tuple[Any, list[tuple[Any, ...]]]:
-        """Group of each record, and the cells of each group."""
+        """Return the group of each record, and the cells of each group."""
         for name in names:
             if name not in self.columns:
                 raise unknown_name_error("column", name, [*self.columns, self.sensitive])
@@ -412,7 +414,7 @@ class Received:
         return number_combinations([self.shape.table.column(name) for name in names])
 
     def _choose_strata(self) -> list[str]:
-        """Columns with few cells first, as long as the strata stay full."""
+        """Choose columns for strata, those with few distinct cells first, while the strata have enough records."""
         table = self.shape.table
         sizes = sorted(
             (pc.count_distinct(table.column(n)).as_py(), n) for n in self.columns if n not in _RESERVED_COLUMNS
@@ -434,15 +436,15 @@ class Received:
         name = time or find_time_column(table, list(self.columns))
         if name is None:
             raise PolicyError(
-                "No column holds moments of time.", hint="Name one with time=, or write a number of records."
+                "No column contains times.", hint="Name a column with time=, or write a number of records."
             )
         if name not in self.columns:
             raise unknown_name_error("column", name, self.columns)
         return (name, *by_time(table.column(name), str(every), name))
 
     def _describe(self, what: str, values: OneOrMore | None, where: list[str], by: list[str], interval: float) -> str:
-        asked = "all records" if values is None else f"{self.sensitive}: {', '.join(_as_list(values))}"
-        parts = [f"{what.capitalize()} of {asked}", *(["where " + " and ".join(where)] if where else [])]
+        subject = "all records" if values is None else f"{self.sensitive}: {', '.join(_as_list(values))}"
+        parts = [f"{what.capitalize()} of {subject}", *(["where " + " and ".join(where)] if where else [])]
         parts += [f"by {', '.join(by)}"] if by else []
         kind = "bounds" if self.shape.bounded else f"{interval:.0%} interval"
         return f"{', '.join(parts)} ({kind})"
@@ -450,7 +452,7 @@ class Received:
 
 @dataclass(frozen=True, repr=False)
 class _Piece:
-    """Records that are counted at once: how far each belongs here, its group, and the groups' cells."""
+    """Records that are counted together: their match, their groups, and the cells of each group."""
 
     match: Match
     groups: Any
@@ -458,23 +460,25 @@ class _Piece:
 
 
 def _as_list(words: OneOrMore) -> list[str]:
-    """One word or several; a code may come as the number it is."""
+    """Return one or several words as a list of text; a code may be a number."""
     several = isinstance(words, Iterable) and not isinstance(words, str)
     return [str(word) for word in words] if several else [str(words)]
 
 
 def _check_level(interval: float) -> None:
     if not isinstance(interval, int | float) or not 0 < interval < 1:
-        raise PolicyError("The level of an interval lies between 0 and 1.", hint="Write .95.")
+        raise PolicyError("The level of an interval must be between 0 and 1.", hint="Write 0.95.")
 
 
 def _drop_empty_groups(groups: Any, cells: list[tuple[Any, ...]], match: Match) -> tuple[Any, list[tuple[Any, ...]]]:
-    """Without the groups that no record of the question can belong to."""
-    some = np.bincount(groups[match.perhaps], minlength=len(cells)) > 0
-    if len(cells) <= 1 or some.all():
+    """Remove the groups that no matching record can belong to."""
+    nonempty = np.bincount(groups[match.perhaps], minlength=len(cells)) > 0
+    if len(cells) <= 1 or nonempty.all():
         return groups, cells
-    place = np.cumsum(some) - 1
-    return np.where(some[groups], place[groups], 0), [cell for cell, used in zip(cells, some, strict=True) if used]
+    place = np.cumsum(nonempty) - 1
+    return np.where(nonempty[groups], place[groups], 0), [
+        cell for cell, used in zip(cells, nonempty, strict=True) if used
+    ]
 
 
 def _figures(names: Mapping[str, Sequence[Any]], counts: Counts) -> pa.Table:

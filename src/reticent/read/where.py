@@ -1,7 +1,7 @@
 """Conditions on published columns: `age>=60`, `sex=F`, `age in 40..59`, `ward in surgery, birth`.
 
-A condition is read by a small grammar and never run as code. Over a cell that is exact it is true or false; over a
-generalised cell it is true for a share of what the cell stands for, and at least or at most so many records fulfil it.
+Conditions are parsed by a small grammar and never run as code. For an exact cell a condition is true or false; for a
+generalized cell it is true for a share of the cell's values, with a lower and an upper bound on the matching records.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OPERATOR = re.compile(r"\s*(>=|<=|!=|==|=|>|<)\s*|\s+(not\s+in|in)\s+", re.IGNO
 _AND = re.compile(r"\s(and|or|&&?|\|\|?)\s+", re.IGNORECASE)
 _HINT = 'Write a column, then one of = != < <= > >= or in: "age>=60", "sex=F", "age in 40..59", "ward in a, b".'
 _LAST = chr(0x10FFFF)
-"""Stands behind every letter."""
+"""Sorts after every letter."""
 Nodes = Mapping[str, tuple[Sequence[str], int]]
-"""Node of a hierarchy -> the published values below it, and how many there are in all."""
+"""Hierarchy node -> the published values below it, and the number of all values below it."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Condition:
 
 @dataclass(frozen=True, repr=False)
 class Match:
-    """Per record: the share of its cell that fulfils the conditions, and whether it does for sure, or perhaps."""
+    """Per record: the share of its cell that matches the conditions, and whether it matches surely or possibly."""
 
     share: Floats
     sure: Bools
@@ -62,7 +62,7 @@ class Match:
 
     @property
     def exact(self) -> bool:
-        """No cell leaves anything open."""
+        """Whether every record either matches surely or does not match."""
         return bool((self.sure == self.perhaps).all())
 
     def __and__(self, other: Match) -> Match:
@@ -70,18 +70,18 @@ class Match:
 
 
 def match_all(size: int) -> Match:
-    """No condition at all."""
+    """Return a match of all records."""
     flags = np.ones(size, dtype=bool)
     return Match(np.ones(size), flags, flags)
 
 
 def parse_condition(text: str, columns: Sequence[str]) -> Condition:
-    """Reads a condition over these columns.
+    """Parse a condition over these columns.
 
     Example:
-        >>> parse("age in 40..59", ["age", "sex"])
+        >>> parse_condition("age in 40..59", ["age", "sex"])
         Condition(column='age', operator='..', values=('40', '59'))
-        >>> parse("sex = F", ["age", "sex"])
+        >>> parse_condition("sex = F", ["age", "sex"])
         Condition(column='sex', operator='=', values=('F',))
     """
     column, rest = _column(text, columns)
@@ -94,21 +94,21 @@ def parse_condition(text: str, columns: Sequence[str]) -> Condition:
         raise PolicyError(f"The condition on '{column}' has no value.", hint=_HINT)
     if any(_leading_column(literal[word.end() :], columns) for word in _AND.finditer(literal)):
         raise PolicyError(
-            f"The condition on '{column}' holds another one.",
-            hint='Write each by itself, all must hold: --where "age>=60" --where "sex=F", or where=["age>=60", "sex=F"].',
+            f"The condition on '{column}' contains another condition.",
+            hint='Write each condition separately: --where "age>=60" --where "sex=F", or where=["age>=60", "sex=F"].',
         )
     return _condition(column, "=" if sign == "==" else sign, literal)
 
 
 def _column(text: str, columns: Sequence[str]) -> tuple[str, str]:
-    """The column at the beginning: the longest name that an operator follows, since names may contain blanks."""
+    """Split off the leading column: the longest name followed by an operator, because names may contain blanks."""
     text = text.strip()
     name = _leading_column(text, columns)
     if name is not None:
         return name, text[len(name) :]
     operator = _OPERATOR.search(text)
     if operator is None or not operator.start():
-        raise PolicyError("A condition could not be read.", hint=_HINT)
+        raise PolicyError("A condition cannot be parsed.", hint=_HINT)
     raise unknown_name_error("column", text[: operator.start()].strip(), columns)
 
 
@@ -118,16 +118,16 @@ def _leading_column(text: str, columns: Sequence[str]) -> str | None:
 
 
 def closest_name(name: str, known: Sequence[str]) -> str | None:
-    """The name that was probably meant, if one is near."""
+    """Return the most similar known name, or None."""
     same = [other for other in known if other.casefold() == name.casefold()]
     return next(iter(same or difflib.get_close_matches(name, known, n=1, cutoff=0.5)), None)
 
 
 def unknown_name_error(what: str, name: str, known: Sequence[str]) -> PolicyError:
-    """Says that something is not in the release, and what was probably meant."""
+    """Return an error that a name is not in the release, with the most similar known name."""
     near = closest_name(name, known)
     few = ", ".join(known[:12]) + (f" and {len(known) - 12:,} more" if len(known) > 12 else "")
-    hint = f"Did you mean '{near}'?" if near else f"It has: {few}."
+    hint = f"Did you mean '{near}'?" if near else f"Use one of: {few}."
     return PolicyError(f"The release has no {what} '{name}'.", hint=hint)
 
 
@@ -154,11 +154,11 @@ def match(
     nodes: Nodes | None = None,
     classes: Int64s | None = None,
 ) -> Match:
-    """A condition over all cells of a column; each distinct cell is looked at once.
+    """Apply a condition to all cells of a column; each distinct cell is tested once.
 
-    `classes` are given where intervals are the tightest of their class: then the column tells how values lie in them.
+    Give `classes` if intervals are the tightest of their class: the distribution inside cells is then estimated.
     """
-    if pa.types.is_boolean(cells.type):  # true, True and TRUE are one
+    if pa.types.is_boolean(cells.type):  # true, True and TRUE are the same
         condition = replace(condition, values=tuple(value.lower() for value in condition.values))
     if pa.types.is_boolean(cells.type) or pa.types.is_null(cells.type):
         cells = cells.cast(pa.string())
@@ -180,14 +180,14 @@ def match(
 
 
 def _mean_share(table: list[tuple[float | None, bool, bool]], counts: Int64s) -> float:
-    """What cells that say nothing are taken for: the mean of the others."""
+    """Return the mean share of the cells with a known share; it is used for the others."""
     known = [(share, count) for (share, _, _), count in zip(table, counts.tolist(), strict=True) if share is not None]
     total = sum(count for _, count in known)
     return sum(share * count for share, count in known) / total if total else 0.5
 
 
 class _CellTest:
-    """A condition as a function of one cell: share of it that fulfils the condition (None: unknown), surely, perhaps."""
+    """A condition as a function of one cell: the matching share (None: unknown), sure match, possible match."""
 
     def __init__(self, condition: Condition, nodes: Nodes, labels: list[Any]) -> None:
         self._condition, self._nodes = condition, nodes
@@ -196,20 +196,18 @@ class _CellTest:
         self._ranges = None if self._extent_of is None else [self._range(self._extent_of)]
         if condition.operator in ("=", "!=") and self._extent_of is not None:
             self._ranges = [extent for value in condition.values if (extent := self._extent_of(value)) is not None]
-        # A day holds its moments; [20, 25) of a column that shows fractions holds 24.5.
+        # A day contains its times; [20, 25) in a column with fractions contains 24.5.
         self._days = self._extent_of is date_extent and not any(":" in value for value in condition.values)
         self._real = self._extent_of is number_extent and any(map(_fraction, labels))
 
         self._distribution: CellDistribution | None = None
 
     def learn(self, labels: list[Any], counts: Int64s, classes: Int64s) -> None:
-        """Looks at all cells, each with its records and its classes, to see how values lie in them."""
+        """Estimate the distribution of values from all cells, with the records and classes of each."""
         if self._extent_of is None:
             return
-        stretches = [(at, self._extent(label)) for at, label in enumerate(labels) if str(label) != ANY]
-        cells = {
-            at: extent for at, extent in stretches if extent is not None and math.isfinite(extent.low + extent.high)
-        }
+        extents = [(at, self._extent(label)) for at, label in enumerate(labels) if str(label) != ANY]
+        cells = {at: extent for at, extent in extents if extent is not None and math.isfinite(extent.low + extent.high)}
         tight = [known_part(labels[at]).startswith("[") and cell.closed for at, cell in cells.items()]
         if any(tight):
             whole = not self._real and all(cell.whole for cell in cells.values())
@@ -234,15 +232,15 @@ class _CellTest:
         if self._condition.operator == "!=":
             share, sure, perhaps = None if share is None else 1 - share, not perhaps, not sure
         if str(cell).endswith(OR_MISSING):
-            sure = False  # the share is that of known values; an empty cell fulfils nothing, not even !=
+            sure = False  # an empty cell matches no condition, not even !=
         return share, sure, perhaps
 
     def _numbers(self, cell: Any) -> tuple[float | None, bool, bool]:
-        assert self._extent_of is not None  # noqa: S101 - asked by the caller
+        assert self._extent_of is not None  # noqa: S101 - checked by the caller
         extent = self._extent(cell)
         if extent is None:
             below, size = _below(known_part(cell), self._nodes)
-            # A value below that is no number fulfils nothing; it has nothing below itself, whatever a codebook says.
+            # A value that is not a number matches nothing; do not recurse into its nodes, which a codebook may forge.
             nothing = 0.0, False, False
             numbers = [
                 nothing if _extent_on(self._extent_of, value) is None else self._numbers(value) for value in below
@@ -254,7 +252,7 @@ class _CellTest:
         return share, any(sure for _, sure, _ in parts) or whole, any(perhaps for _, _, perhaps in parts)
 
     def _any_of(self, parts: list[tuple[float | None, bool, bool]], size: int) -> tuple[float | None, bool, bool]:
-        """A cell that stands for one of several numbers; of those that are not known by name nothing is sure."""
+        """Combine the results of a cell with several possible numbers; unpublished ones may or may not match."""
         hidden = size - len(parts)
         share = sum(part or 0.0 for part, _, _ in parts) / len(parts) if parts else None
         return share, not hidden and all(sure for _, sure, _ in parts), hidden > 0 or any(p for _, _, p in parts)
@@ -276,10 +274,10 @@ class _CellTest:
         return float(sure), sure, sure
 
     def _match_members(self, below: Sequence[str], size: int) -> tuple[float | None, bool, bool]:
-        """A cell that stands for one of several values, of which `below` are known by name."""
+        """Match a cell with several possible values, of which `below` are published."""
         hits = sum(self._is_match(value) for value in below)
-        strangers = [value for value in self._condition.values if value not in self._known]
-        hidden = min(len(strangers), size - len(below))
+        unknown = [value for value in self._condition.values if value not in self._known]
+        hidden = min(len(unknown), size - len(below))
         return (hits + hidden) / max(size, 1), hits == size, hits + hidden > 0
 
     def _is_match(self, value: str) -> bool:
@@ -300,19 +298,19 @@ class _CellTest:
 
 
 def _below(cell: str, nodes: Nodes) -> tuple[Sequence[str], int]:
-    """The values that a set or a node stands for, as far as they are known by name, and how many there are; 0 for other cells."""
+    """Return the published values of a set or node, and the number of all its values; 0 for other cells."""
     inside = members(cell)
     return (inside, len(inside)) if inside else nodes.get(cell, ((), 0))
 
 
 def _has_prefix(cell: str, pattern: str) -> bool:
-    """Whether an exact cell is under a prefix that was asked for, such as `12*`."""
+    """Whether an exact cell has the prefix of a pattern such as `12*`."""
     beginning = prefix(pattern)
     return beginning is not None and cell.startswith(beginning)
 
 
 def _match_prefix(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
-    """A cut code such as `12***`: each unknown digit is taken for one of ten."""
+    """Match a truncated code such as `12***`; each unknown digit is assumed to be one of ten."""
     share = 0.0
     for value in asked:
         known = prefix(value)
@@ -325,7 +323,7 @@ def _match_prefix(beginning: str, cell: str, asked: tuple[str, ...]) -> tuple[fl
 
 
 def _match_code_range(first: str, last: str, asked: tuple[str, ...]) -> tuple[float | None, bool, bool]:
-    """Codes of one length from the first to the last, in their order; the share counts digits, and is a half of other codes."""
+    """Match an interval of codes of equal length; the share is exact for digits and 0.5 for other codes."""
     share, sure, perhaps = 0.0, False, False
     for value in asked:
         beginning = prefix(value)
@@ -340,7 +338,7 @@ def _match_code_range(first: str, last: str, asked: tuple[str, ...]) -> tuple[fl
 
 
 def _scale(condition: Condition, labels: list[Any], nodes: Nodes) -> Any:
-    """How cells and values are laid on a line: as numbers, as days, or not at all."""
+    """Return the function that places cells on a line, as numbers or days; None if they are text."""
     cells = [part for label in labels if str(label) != ANY for part in _below(known_part(label), nodes)[0] or [label]]
     for scale in (date_extent, number_extent) if _has_dates(cells) else (number_extent, date_extent):
         if all(scale(value) is not None for value in condition.values) and _fits_most(scale, cells):
@@ -348,8 +346,8 @@ def _scale(condition: Condition, labels: list[Any], nodes: Nodes) -> Any:
     if condition.operator in ("=", "!="):
         return None
     raise PolicyError(
-        f"Column '{condition.column}' and the value asked for are not both numbers, or both dates.",
-        hint="Numbers are written as 60, dates as 2025-03-31, 2025-03, 2025-Q1 or 2025; names take = and in only.",
+        f"Column '{condition.column}' and the value in the condition must both be numbers, or both dates.",
+        hint="Write numbers as 60, dates as 2025-03-31, 2025-03, 2025-Q1 or 2025; use only = and in for text.",
     )
 
 
@@ -358,12 +356,12 @@ def _has_dates(cells: list[Any]) -> bool:
 
 
 def _fits_most(scale: Any, cells: list[Any]) -> bool:
-    """Half of the cells at least: a word for what is missing may stand among them."""
+    """Whether at least half of the cells are on the scale; markers for missing values may be among them."""
     return 2 * sum(_extent_on(scale, cell) is not None for cell in cells) >= len(cells)
 
 
 def _extent_on(scale: Any, cell: Any) -> Extent | None:
-    """A cell on a line; codes of digits that were cut are numbers, too."""
+    """Return a cell as a segment; truncated codes of digits count as numbers, too."""
     extent: Extent | None = scale(cell)
     return digit_range(cell) if extent is None and scale is number_extent else extent
 

@@ -1,4 +1,4 @@
-"""Streams as they stand on the wire: one JSON object per line, groups before their tuples, or records that stand alone."""
+"""Reads streams: one JSON object per line, either groups before their tuples or single records."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ STREAM_FIELDS = ("seq", "stratum", "event", "person")
 
 
 def from_stream_file(path: Path) -> Parts:
-    """A stream's file, with the codebook beside it or in its first line."""
+    """Read a stream file; the codebook is next to it or in its first line."""
     with path.open(encoding="utf-8") as lines:
         return from_lines(_iter_complete_lines(lines), read_codebook(path))
 
 
 def _iter_complete_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Without a last line that has no end yet: the stream is still being written."""
+    """Yield all lines except an incomplete last one: the stream may still be written."""
     for line in lines:
         if line.endswith("\n") or line.rstrip().endswith("}"):
             yield line
 
 
 def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
-    """The lines of a stream as tables."""
+    """Convert the lines of a stream to tables."""
     groups: list[tuple[str, Any, int]] = []
     rows: list[dict[str, Any]] = []
     book = dict(codebook)
@@ -45,8 +45,8 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
         raise DataError("The stream has no records.", hint="Give the file that `reticent stream --to` wrote.")
     if "candidate 1" in rows[0] and "veil" not in book:
         raise DataError(
-            "The stream's codebook is missing: it says how candidates come about.",
-            hint="Put FILE.codebook.json, which `reticent stream` wrote beside the stream, beside it again.",
+            "The stream's codebook is missing; it contains the parameters of the veil.",
+            hint="Put FILE.codebook.json, which `reticent stream` wrote, next to the stream file.",
         )
     data = table_of(rows, book)
     if groups:
@@ -57,7 +57,7 @@ def from_lines(lines: Iterable[str], codebook: Mapping[str, Any]) -> Parts:
 
 
 def iter_items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Each line as an object."""
+    """Yield each line as an object."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -66,12 +66,14 @@ def iter_items(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         except ValueError:
             item = None
         if not isinstance(item, dict):
-            raise DataError(f"Line {number} of the stream is not a JSON object.", hint="Is it cut off? Take it again.")
+            raise DataError(
+                f"Line {number} of the stream is not a JSON object.", hint="Get the file again; it may be incomplete."
+            )
         yield item
 
 
 def flatten(item: Mapping[str, Any]) -> dict[str, Any]:
-    """One record as cells by column name."""
+    """Return one record as cells by column name."""
     cells = {name: item[name] for name in (*STREAM_FIELDS, "group") if name in item}
     cells |= item.get("quasi", {}) | item.get("plain", {})
     if "sensitive" in item:
@@ -82,7 +84,7 @@ def flatten(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_of(rows: list[dict[str, Any]], codebook: Mapping[str, Any]) -> pa.Table:
-    """Records as a table; candidates are called after the sensitive column."""
+    """Convert records to a table; candidate columns are named after the sensitive column."""
     veil = codebook.get("veil") or {}
     names = dict.fromkeys(name for row in rows[:1000] for name in row)
     columns = {}
@@ -95,10 +97,10 @@ def table_of(rows: list[dict[str, Any]], codebook: Mapping[str, Any]) -> pa.Tabl
 def _column(cells: list[Any]) -> pa.Array:
     try:
         return pa.array(cells)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers beside intervals
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # numbers mixed with intervals
         return pa.array([None if cell is None else str(cell) for cell in cells], pa.string())
 
 
 def _with_sensitive(codebook: Mapping[str, Any]) -> Mapping[str, Any]:
-    """CASTLE's records call the value `sensitive`, whatever the column was called."""
+    """Add the sensitive column for CASTLE, whose records always call it `sensitive`."""
     return codebook if "veil" in codebook else {**codebook, "sensitive": "sensitive"}
