@@ -46,7 +46,7 @@ def table_of(frame: Any) -> pa.Table:
     """Return the columns of a frame as a table. A named pandas index becomes a column.
 
     Raises:
-        DataError: the frame has nested cells, columns of mixed types, two columns of one name, or a pandas index without a
+        DataError: the frame has cells of an unsupported type, columns of mixed types, two columns of one name, or a pandas index without a
             name that is not a row count.
     """
     if not is_frame(frame):
@@ -149,7 +149,7 @@ def _simple_column(name: Any, column: Any) -> Any:
         column = _decode(column)
     if not _is_single(column.type):
         raise DataError(
-            f"Column '{name}' has nested cells ({_type_name(column.type)}).",
+            f"Column '{name}' has an unsupported cell type ({_type_name(column.type)}).",
             hint="Convert it to text, or drop it.",
         )
     return column.cast(pa.string()) if _is_text(column.type) else column

@@ -205,7 +205,7 @@ def test_the_gate_compares_with_the_input(monkeypatch, bug):
         return replace(linked, release=replace(linked.release, tables=parts), places=places)
 
     monkeypatch.setattr(publication, "release_tables", broken)
-    with pytest.raises(GuaranteeError, match="judge refuted"):
+    with pytest.raises(GuaranteeError, match="verifier refuted"):
         anonymize(hospital(2), POLICY)
 
 

@@ -104,7 +104,7 @@ def test_no_key_and_another_key_are_refused(tmp_path, key, monkeypatch):
     new_key(tmp_path / "other")
     for setting in (None, "other"):
         monkeypatch.delenv(FILE) if setting is None else monkeypatch.setenv(FILE, str(tmp_path / setting))
-        with pytest.raises(StateError, match="is encrypted" if setting is None else "does not open") as caught:
+        with pytest.raises(StateError, match="is encrypted" if setting is None else "key of the store is wrong") as caught:
             EvolvingTable(tmp_path / STORE).publish()
         assert FILE in caught.value.hint
     assert (tmp_path / STORE).read_bytes() == before
@@ -125,7 +125,7 @@ def test_a_passphrase_opens_it(tmp_path, monkeypatch):
     assert not holding(tmp_path, *PRIVATE)
     EvolvingTable(tmp_path / STORE).insert(people(60, 5))
     monkeypatch.setenv(PASSPHRASE, "five random words do not")
-    with pytest.raises(StateError, match="does not open"):
+    with pytest.raises(StateError, match="key of the store is wrong"):
         EvolvingTable(tmp_path / STORE).status()
     with pytest.raises(PolicyError, match="at least"):
         Key.from_passphrase("short")
@@ -133,7 +133,7 @@ def test_a_passphrase_opens_it(tmp_path, monkeypatch):
 
 def test_a_key_file_that_others_may_read_is_refused(tmp_path, key):
     key.chmod(0o644)
-    with pytest.raises(PolicyError, match="Others may read"):
+    with pytest.raises(PolicyError, match="Other users may read"):
         Store.open(tmp_path / STORE)
 
 
@@ -150,7 +150,7 @@ def test_a_store_is_encrypted_later_under_another_key_and_opened_again(tmp_path,
         assert not holding(tmp_path, *PRIVATE)
         before = Path(os.environ.get(FILE, "/none"))
         if number == 2:
-            with pytest.raises(StateError, match="does not open"):
+            with pytest.raises(StateError, match="key of the store is wrong"):
                 Store.open(tmp_path / STORE, key=Key.from_file(before))
         monkeypatch.setenv(FILE, str(tmp_path / f"key{number}"))
     with Store.open(tmp_path / STORE) as store:
@@ -176,7 +176,7 @@ def test_whoever_holds_the_key_of_before_writes_nothing(tmp_path, key, monkeypat
     with Store.open(tmp_path / STORE) as store:
         assert store.items("service", "job") == {}
         store.register("feed", policy_hash="p")
-        with store.lock("feed"), pytest.raises(StateError, match="Another process writes"):
+        with store.lock("feed"), pytest.raises(StateError, match="Another process is writing"):
             rekey(tmp_path / STORE, Key.from_file(key))
 
 
@@ -220,7 +220,7 @@ def test_cells_do_not_open_in_another_place(tmp_path, key, monkeypatch):
     with Store.open(tmp_path / STORE) as store:
         (row,) = store.read(sa.select(schema.outbox.c.digest).where(schema.outbox.c.publisher == "stream"))
         monkeypatch.setattr(integrity.Seal, "digest", lambda *_: bytes(row[0]))
-        with pytest.raises(StateError, match="damaged"):
+        with pytest.raises(StateError, match="corrupt"):
             store.rows(schema.outbox, schema.outbox.c.publisher == "stream", order_by=schema.outbox.c.number)
 
 

@@ -132,7 +132,7 @@ def test_an_erased_publication_leaves_nothing_and_is_closed(kind, tmp_path):
     assert not holding(tmp_path, word)
     with pytest.raises(StateError, match="publish the same people anew"):
         publish(people(500, 60))
-    with pytest.raises(GuaranteeError, match="stand in another publication"):  # the ledger has not forgotten them
+    with pytest.raises(GuaranteeError, match="already released from this store"):  # the ledger has not forgotten them
         anonymize(people(0, 60), ANATOMY, store=where)
     with Store.open(where) as store:
         check(store)

@@ -99,7 +99,7 @@ def test_whoever_comes_back_to_a_stream_is_known(policy, tmp_path, spelling):
     assert [line["event"] for line in lines] == [0] * N + [1] * N
     assert [line["event"] for line in alone] == [2] * 3
     assert all(a["candidates"] == b["candidates"] for a, b in zip(lines[:N], lines[N:], strict=True))
-    with pytest.raises(GuaranteeError, match="stand in another publication"):
+    with pytest.raises(GuaranteeError, match="already released from this store"):
         anonymize(people([written(spelling, i) for i in range(N)]), policy, store=tmp_path / "s.db")
 
 

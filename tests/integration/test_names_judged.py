@@ -44,7 +44,7 @@ def test_a_release_that_counted_one_person_as_two_is_refuted(method):
 def test_the_gate_finds_an_engine_that_goes_by_spelling(monkeypatch, method):
     monkeypatch.setattr("reticent.engine.identifiers.single_names", lambda column: column)
     parted = written_in_two_ways(2000)[1]
-    with pytest.raises(GuaranteeError, match="judge refuted"):
+    with pytest.raises(GuaranteeError, match="verifier refuted"):
         anonymize(parted, policy(RULES if method != "anatomy" else {"l": 3}, method=method), seed=1)
 
 

@@ -46,17 +46,17 @@ ODD = ["P7", "p07", *PLAIN]
 def test_within_a_table_an_evolving_table_and_a_series(policy, tmp_path, caplog):
     release = anonymize(people(ODD), policy, store=tmp_path / "a.db")
     assert release.tables["data"].num_rows == len(ODD), "nobody is merged"
-    assert words(caplog).startswith("2 persons have the name of another but for case or leading zeros")
+    assert words(caplog).startswith("2 person identifiers differ from another one only in case or leading zeros")
     table = EvolvingTable(tmp_path / "b.db", policy)
     table.insert(people(PLAIN))
     table.publish()
     assert not words(caplog)
     table.insert(people(["P7"]))
     table.publish()
-    assert words(caplog).startswith("1 persons have the name of another")
+    assert words(caplog).startswith("1 person identifiers differ from another")
     Series(tmp_path / "c.db", policy).publish(people(ODD))
     told = words(caplog)
-    assert told.startswith("2 persons")
+    assert told.startswith("2 person identifiers")
     assert not any(name in told for name in ("P7", "p07", "p7"))
 
 
@@ -78,11 +78,11 @@ def test_of_another_release_of_the_store(policy, tmp_path, caplog, first, then):
     series.publish(people(first))
     assert not words(caplog)
     series.publish(people(then))
-    assert words(caplog).startswith(f"{N} of {N} persons who are new to the store")
+    assert words(caplog).startswith(f"{N} of {N} new person identifiers")
     anonymize(people(first), policy, store=tmp_path / "other.db")
     assert not words(caplog)
     anonymize(people(then), policy, store=tmp_path / "other.db")
-    assert words(caplog).startswith(f"{N} of {N} persons who are new to the store")
+    assert words(caplog).startswith(f"{N} of {N} new person identifiers")
 
 
 def test_strangers_are_nobodys_namesakes(policy, tmp_path, caplog):
@@ -105,7 +105,7 @@ def test_the_command_line_says_it(policy, tmp_path):
     ]
     command = [sys.executable, "-m", "reticent", "anonymize", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "2 persons have the name of another" in done.stderr
+    assert "2 person identifiers differ from another" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -153,13 +153,13 @@ def test_rows_that_duckdb_counts(tmp_path, caplog):
             tmp_path / f"release-{len(names)}-{number}-{type(names[0])}",
         )
         told = words(caplog)
-        assert told.startswith(f"{number} persons have the name of another") if number else not told
+        assert told.startswith(f"{number} person identifiers differ from another") if number else not told
 
 
 def test_rows_that_spark_counts(spark, caplog):
     from reticent.connectors import spark as on_spark
 
     on_spark.release(spark.createDataFrame(people(FAR)), Policy.from_dict(COUNTED))
-    assert words(caplog).startswith("3 persons have the name of another")
+    assert words(caplog).startswith("3 person identifiers differ from another")
     on_spark.release(spark.createDataFrame(people(PLAIN)), Policy.from_dict(COUNTED))
-    assert "persons have the name" not in words(caplog)
+    assert "person identifiers differ" not in words(caplog)

@@ -181,7 +181,7 @@ def test_a_value_corrected_elsewhere_is_not_veiled_anew(tmp_path):
     veiled(where, illnesses(), "evolving")
     veiled(where, illnesses(changed=5), "evolving")
     with pytest.raises(
-        GuaranteeError, match=r"[1-5] of 60 persons stand in another publication of this store under the same house"
+        GuaranteeError, match=r"[1-5] of 60 people were already released from this store with the same veil key"
     ):
         veiled(where, illnesses(changed=5), "table")
     veiled(where, illnesses(), "table")
@@ -218,7 +218,7 @@ def test_a_series_that_moves_shares_nobody(tmp_path, other):
     for first, second in (("series", other), (other, "series")):
         where, rules = tmp_path / f"{first}.db", moving(tmp_path)
         veiled(where, illnesses(), first, rules)
-        with pytest.raises(GuaranteeError, match="60 of 60 persons stand in another publication"):
+        with pytest.raises(GuaranteeError, match="60 of 60 people were already released"):
             veiled(where, illnesses(), second, rules)
         # A series goes on as its kernel says, which lets half of the values stay.
         veiled(where, illnesses(changed=30 if first == "series" else 0), first, rules)
@@ -231,7 +231,7 @@ def test_who_was_moved_is_shown_nowhere_else(tmp_path):
     veiled(where, illnesses(), "evolving", rules)
     veiled(where, illnesses(changed=5), "evolving", rules)
     rows = people(0, 61).slice(0, 59).set_column(4, "ill", [illnesses()[:59]])
-    with pytest.raises(GuaranteeError, match="5 of 59 persons stand in another publication"):
+    with pytest.raises(GuaranteeError, match="5 of 59 people were already released"):
         anonymize(rows, rules, store=where)
 
 
@@ -261,7 +261,7 @@ def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
     table(tmp_path / "store.db", people(0, 80))
     with Store.open(tmp_path / "store.db") as store:
         store.register("spark", policy_hash=StreamScene.policy.hash)
-        with pytest.raises(GuaranteeError, match="Other publications"):
+        with pytest.raises(GuaranteeError, match="has other publications"):
             claim_population(StreamScene.policy, store, "spark")
         assert claim_population(StreamScene.policy, store, "spark", allow_republication=True)
         assert {name: about["elsewhere"] for name, about in summarize_publications(store).items()} == {
@@ -304,7 +304,7 @@ def test_an_attempt_that_was_refused_pins_no_house(tmp_path):
     with pytest.raises(GuaranteeError, match="not offered by the prior"):
         anonymize(rows, nameless(tmp_path, "value,count\nother things,1\nmore,1\nstill more,1\n"), store=where)
     assert anonymize(rows, nameless(tmp_path), store=where).records.published == rows.num_rows
-    with pytest.raises(PolicyError, match="another l, prior, kernel, domain or unit"):
+    with pytest.raises(PolicyError, match="another l, prior, kernel, value domain or household"):
         anonymize(rows, nameless(tmp_path, ILLS + "one more,1\n"), store=where)
 
 

@@ -197,7 +197,7 @@ def test_the_key_is_made_once_and_the_policy_stays(store, where):
     assert len(key) == 32
     with pytest.raises(StateError, match="another policy"):
         store.register("feed", policy_hash="p2")
-    with pytest.raises(StateError, match="knows no 'nobody'"):
+    with pytest.raises(StateError, match="has no publication 'nobody'"):
         store.key("nobody")
 
 
@@ -215,7 +215,7 @@ def test_one_writer_at_a_time(store, where):
     with Store.open(where) as other:
         other.register("second", policy_hash="p")
         with store.lock("feed"):
-            with pytest.raises(StateError, match="Another process writes for 'feed'"), other.lock("feed"):
+            with pytest.raises(StateError, match="Another process is writing to 'feed'"), other.lock("feed"):
                 pass
             with other.lock("second"):
                 pass  # publishers do not stand in each other's way
@@ -352,7 +352,7 @@ def test_another_version_is_refused(store, where):
     with engine.begin() as connection:
         connection.exec_driver_sql("UPDATE reticent_meta SET value = '99' WHERE name = 'schema'")
     engine.dispose()
-    with pytest.raises(StateError, match=f"has schema 99, this version of Reticent reads {schema.VERSION}"):
+    with pytest.raises(StateError, match=f"has schema 99; this version of Reticent reads schema {schema.VERSION}"):
         Store.open(where)
 
 

@@ -164,7 +164,7 @@ def test_another_prior_or_l_under_the_same_key_is_refused(tmp_path):
             stream.push(people(1, 20))
         for other in (RULES | {"privacy": {"l": 5}}, RULES):
             settings = other | {"prior": {"file": "prior.csv", "by": ["sex"]} | (KERNEL if other is RULES else {})}
-            with pytest.raises(PolicyError, match="another l, prior, kernel, domain or unit"):
+            with pytest.raises(PolicyError, match="another l, prior, kernel, value domain or household"):
                 Stream(Policy.from_dict(settings, base=tmp_path), store=store, name="two")
 
 

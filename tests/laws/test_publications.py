@@ -373,7 +373,7 @@ def test_what_the_judge_refutes_is_never_published(name, bug, door_to, monkeypat
     case = BY_NAME[name]
     plant(monkeypatch, case, bug)
     door = door_to(case)
-    with pytest.raises(RefusedError, match="judge refuted") as refused:
+    with pytest.raises(RefusedError, match="verifier refuted") as refused:
         door.publish(steps(case)[0])
     assert refused.value.code == door.guarantee
     assert not stored(door)
@@ -403,7 +403,7 @@ def test_a_release_is_judged_beside_the_earlier_ones_whatever_is_insisted_on(nam
         door.publish(second, again=again)
     assert refused.value.code == door.guarantee
     if again or bug is not Red:
-        assert "judge refuted" in refused.value.words
+        assert "verifier refuted" in refused.value.words
     assert len(stored(door)) == 1
 
 

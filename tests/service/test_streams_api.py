@@ -79,7 +79,7 @@ def test_a_second_house_takes_other_persons_only(stream):
     assert push(stream, "s", lines(feed.generate(30, 2))).status_code == 200
     answer = push(stream, "five", lines(feed.generate(30, 2)))
     assert answer.status_code == 409
-    assert "stand in another publication" in answer.text
+    assert "already released from this store" in answer.text
     assert push(stream, "five", lines(rename_persons(feed.generate(30, 2), "Q"))).status_code == 200
 
 

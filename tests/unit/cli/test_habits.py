@@ -198,7 +198,7 @@ def test_what_is_missing_or_unknown_is_named(house):
         (("export", "here", "nonsense://x"), 2, "not a supported database"),
         (("store", "restore", "nobody.db", "new.db"), 5, "no such file"),
         (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "-1"), 2, "not in the range"),
-        (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "nan"), 2, "must be a number"),
+        (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "nan"), 2, "must be a finite number"),
         (("ask", "here", "--value", "i10"), 2, "Did you mean 'I10'?"),
     ):
         found, _, err = run(*words, cwd=house)

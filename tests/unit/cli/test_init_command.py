@@ -92,7 +92,7 @@ def test_an_existing_prior_is_not_overwritten(folder, capsys):
     write_feed(folder / "feed.csv", 3_000, seed=1)
     (folder / "p.prior.csv").write_text("mine")
     assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 5
-    assert "p.prior.csv exists" in capsys.readouterr().err
+    assert "p.prior.csv already exists" in capsys.readouterr().err
     assert not (folder / "p.yaml").exists()
 
 
@@ -133,7 +133,7 @@ def test_few_persons_get_an_l_that_their_noisy_counts_carry(folder, capsys):
     values = len({line.rpartition(",")[0] for line in (folder / "p.prior.csv").read_text().splitlines()[1:]})
     least = 2  # whatever the noise leaves
     assert policy.l_of("evolving") <= max(least, values // 3)
-    assert f"that carries l = {policy.l_of('evolving')}" in capsys.readouterr().err
+    assert f"enough for l = {policy.l_of('evolving')}" in capsys.readouterr().err
 
 
 def test_several_records_of_a_person_are_said_to_be_first_ones(folder):
@@ -377,6 +377,6 @@ def test_who_makes_room_gets_it_back(folder, capsys):
     )
     pc.write_csv(table, folder / "t.csv")
     assert run("init", "t.csv", "--for", "series", "-o", "p.yaml") == 0
-    assert "If values change, make one before the first publication" in capsys.readouterr().err
+    assert "make a kernel before the first publication" in capsys.readouterr().err
     policy = Policy.load(folder / "p.yaml")
     assert (policy.columns["Edad"].level or 0) <= 2

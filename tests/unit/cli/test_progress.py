@@ -26,7 +26,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
     with output.show_progress("Searching", output.search_progress(Watch(1200, 0.31, 0.2)), interval=0.001):
         assert second.wait(60)
     count = len(told)
-    assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, none below 0.2000, ")
+    assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, lower bound 0.2000, ")
     assert len(told) == count
 
 

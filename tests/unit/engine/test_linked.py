@@ -215,7 +215,7 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     assert first.tables == again.tables
     assert first.store == again.store
     fewer = {name: table.slice(0, table.num_rows - 1) for name, table in tables().items()}
-    with pytest.raises(GuaranteeError, match="stand in another publication"):
+    with pytest.raises(GuaranteeError, match="already released from this store"):
         anonymize(fewer, POLICY, store=tmp_path / "s.db")
     despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", allow_republication=True)
     assert REPUBLICATION in despite.guarantee.not_covered

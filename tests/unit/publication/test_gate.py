@@ -44,7 +44,7 @@ def release(kind: str) -> Release:
 def test_a_release_does_not_say_by_itself_what_it_is_asked_for():
     rules = policy(privacy={"l": 2}, evolving={"l": 3})
     assert verify([release("table")], rules).holds
-    with pytest.raises(GuaranteeError, match="judge refuted"):
+    with pytest.raises(GuaranteeError, match="verifier refuted"):
         pass_gate(release("table"), rules, "evolving")
 
 

@@ -52,7 +52,7 @@ def policy(tmp_path_factory):
 
 def seen(batch, policy, *, tokens=True):
     """A batch as the twin tells it."""
-    told: dict[int, object] = {bad.row: bad.reason for bad in batch.bad}
+    told: dict[int, object] = {bad.row: bad.reason for bad in batch.rejected}
     texts = {name: batch.table.column(name).to_pylist() for name in policy.columns}
     shown = [*policy.quasi, *policy.plain]
     json = {name: batch.token_column(name).to_pylist() for name in shown} if tokens else {}
