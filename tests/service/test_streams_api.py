@@ -183,7 +183,9 @@ def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monke
     monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 3_000)
     monkeypatch.setattr(snapshot_writer, "_PIECE", 2_000)
     begun = []
-    monkeypatch.setattr(live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args))
+    monkeypatch.setattr(
+        live_stream, "SnapshotWriter", lambda *args: begun.append(args) or snapshot_writer.SnapshotWriter(*args)
+    )
     running = InThread(tmp_path)
     try:
         with running.client() as client:
@@ -304,7 +306,7 @@ def test_a_batch_without_a_key_is_refused(stream):
     answer = stream.post("/streams/s/records", content=lines(feed.generate(5, 9)), headers={"Content-Type": NDJSON})
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "key"
-    assert "same name when you send it again" in answer.json()["error"]["hint"]
+    assert "same name when you send the batch again" in answer.json()["error"]["hint"]
 
 
 def test_a_cursor_ahead_of_its_stream_is_refused(stream):
