@@ -82,7 +82,7 @@ def custodian(request, context, guarded):
     page.goto(f"{address}/sign-in")
     page.get_by_label("Token").fill(tokens[Role.CUSTODIAN])
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_text("Send a table").wait_for()
+    page.get_by_text("Upload a table").wait_for()
     page.size = request.param
     return page, address
 

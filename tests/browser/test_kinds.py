@@ -26,35 +26,35 @@ def prepared(page, address: str, name: str, table: pa.Table, files: dict[str, st
     """A sample, and the policy it goes under, sent to the page of roles; then on to the page that begins the source."""
     page.goto(address)
     send(page, name, csv_bytes(table))
-    page.get_by_text(f"The columns of {name}").wait_for()
-    page.get_by_role("button", name="Policy as a file").click()
+    page.get_by_text(f"Columns of {name}").wait_for()
+    page.get_by_role("button", name="Policy file").click()
     send_policy(page, files, 1)
-    page.get_by_text(re.compile("Taken: 1 policy")).wait_for()
+    page.get_by_text(re.compile("Accepted: 1 policy")).wait_for()
     stays_in_width(page)
 
 
 def begun(page, kind: str) -> str:
-    page.get_by_label("What it will be").click()
+    page.get_by_label("Published as").click()
     page.get_by_role("option", name=kind).click()
     page.get_by_role("button", name="Next").click()
-    page.get_by_role("button", name="Try", exact=True).click()
-    page.get_by_role("button", name="asks first").first.wait_for()
+    page.get_by_role("button", name="Make drafts", exact=True).click()
+    page.get_by_role("button", name="after confirmation").first.wait_for()
     stays_in_width(page)
     page.get_by_role("button", name="Compare").last.click()
-    page.get_by_text("One draft more closely").wait_for()
+    page.get_by_text("Draft in detail").wait_for()
     stays_in_width(page)
-    page.get_by_role("button", name="Begin…").click()
-    page.get_by_text("Its policy stays for life").wait_for()
+    page.get_by_role("button", name="Create…").click()
+    page.get_by_text("The policy of a source cannot change").wait_for()
     stays_in_width(page)
     name = page.get_by_label("Name: a-z").input_value()
-    page.get_by_role("button", name="Begin", exact=True).click()
+    page.get_by_role("button", name="Create", exact=True).click()
     return name
 
 
 def published(page, tmp_path) -> object:
     page.get_by_text("This cannot be undone").click()
-    page.get_by_role("button", name=re.compile("for good")).click()
-    page.get_by_text("they hold").wait_for()
+    page.get_by_role("button", name=re.compile("permanently")).click()
+    page.get_by_text("all claims hold").wait_for()
     stays_in_width(page)
     zipfile.ZipFile(io.BytesIO(downloaded(page, "Download CSV"))).extractall(tmp_path)
     return tmp_path
@@ -82,21 +82,21 @@ def test_a_stream_is_begun_fed_watched_and_stopped(custodian):
     table = rename_persons(feed.generate(600, 3), of(page.size, "GI"))
     prepared(page, address, f"feed-{page.size}.csv", table, files)
     begun(page, "a stream")
-    page.get_by_text("It takes records.").wait_for()
+    page.get_by_text("The stream takes records.").wait_for()
     send(page, "now.csv", csv_bytes(table))
-    page.get_by_text("600 records were taken in").wait_for()
+    page.get_by_text("600 records were accepted").wait_for()
     count = page.get_by_text("records so far").locator("..").locator(".r-figure")
     page.wait_for_function("() => document.querySelector('.r-figure').innerText === '600'")
     page.reload()
-    page.get_by_text("A new level begins").or_(page.get_by_text("No change of level")).wait_for()
+    page.get_by_text("The level changes").or_(page.get_by_text("The level does not change")).wait_for()
     stays_in_width(page)
     page.get_by_role("button", name="Stop").click()
-    page.get_by_text("Stopped: it takes no more records").wait_for()
+    page.get_by_text("Stopped: the stream takes no more records").wait_for()
     send(page, "more.csv", csv_bytes(table.slice(0, 10)))
     page.get_by_text("The stream is stopped; nothing was released.").wait_for()
     page.reload()
-    page.get_by_role("button", name="Go on").click()
-    page.get_by_text("It takes records.").wait_for()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("The stream takes records.").wait_for()
     assert count.inner_text() == "600"
     page.goto(f"{address}/explore?release=stream:feed-{page.size}")
     page.locator('[data-test="answers"] tbody tr').first.wait_for()
@@ -114,8 +114,8 @@ def test_an_evolving_table_is_changed_and_published(custodian, tmp_path):
     name = begun(page, "an evolving table")
 
     def changed(op: str, part: pa.Table, words: str) -> None:
-        page.get_by_text("Change it").wait_for()
-        page.get_by_label("What the file holds").click()
+        page.get_by_text("Change the table").wait_for()
+        page.get_by_label("Content of the file").click()
         page.get_by_role("option", name=op).click()
         send(page, "part.csv", csv_bytes(part))
         page.get_by_text(words).wait_for()
@@ -135,7 +135,7 @@ def test_an_evolving_table_is_changed_and_published(custodian, tmp_path):
     assert verify([first, second], laid_out(tmp_path, files)).holds
     page.goto(f"{address}/history")
     page.get_by_text(f"Evolving table {name}, release 2").wait_for()
-    page.get_by_text("Added: 100 persons not shown before").first.wait_for()
+    page.get_by_text("Added: 100 persons not published before").first.wait_for()
 
 
 @at("phone")
@@ -160,7 +160,7 @@ def test_a_series_gets_its_next_release_and_one_is_withdrawn(custodian, tmp_path
     assert verify(places, laid_out(tmp_path, files)).holds
     page.goto(last)
     page.get_by_role("button", name="Withdraw").click()
-    page.get_by_text("whoever has a copy keeps it").wait_for()
-    page.get_by_role("button", name="Withdraw it").click()
+    page.get_by_text("recipients keep their copies").wait_for()
+    page.get_by_role("button", name="Withdraw release").click()
     page.get_by_text("Withdrawn 20").wait_for()
     assert page.get_by_role("button", name="Download CSV").count() == 0

@@ -24,21 +24,21 @@ PAGES = (
 )
 # What shows that a page has come, and shows something.
 SIGNS = {
-    "/": "Tables that were sent",
-    "/roles": "The columns of hospital.csv",
+    "/": "Uploaded tables",
+    "/roles": "Columns of hospital.csv",
     "/drafts": "Drafts are private",
     "/compare": "Utility against risk",
-    "/sources": "What runs here",
-    "/live": "the band its 95% interval",
+    "/sources": "Streams, evolving tables and series",
+    "/live": "the band is its 95% interval",
     "/evolving": "Published so far",
     "/series": "Published so far",
-    "/history": "Persons shown to the world so far",
-    "/release": "they hold",
-    "/audit": "What attackers would get right",
+    "/history": "Persons published so far",
+    "/release": "all claims hold",
+    "/audit": "Attack results",
     "/explore": "estimate",
     "/ledger": "Persons by publication",
-    "/audit-log": "the chain is whole",
-    "/work": "Jobs, the newest first",
+    "/audit-log": "the log is intact",
+    "/work": "Jobs, newest first",
 }
 LOOKS = [(size, scheme) for size in WIDTHS for scheme in ("light", "dark")] if ALL else [("phone", "dark")]
 AXE = "() => axe.run(document, {resultTypes: ['violations']})"
@@ -129,7 +129,7 @@ def test_roles_are_enforced(context, guarded):
     assert page.get_by_role("link", name="Data").count() == 0
     for path in ("/live", "/roles", "/publish", "/ledger", "/work", "/audit", "/sources", "/evolving", "/series"):
         page.goto(address + path)
-        page.get_by_text("An analyst may").wait_for()
+        page.get_by_text("Analysts can").wait_for()
         assert page.get_by_role("button").count() == 2  # light or dark, sign out
     page.get_by_label("Sign out").click()
     page.wait_for_url("**/sign-in")
@@ -146,5 +146,5 @@ def test_the_keyboard_reaches_everything(context, demo, places):
         reached.add(
             page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.innerText")
         )
-    assert {"Data", "Sources", "History", "Explore", "Ledger", "Work", "Light or dark", "Try"} <= reached
-    assert {"Search columns, values, roles", "Choose all that are shown", "Choose patient_id"} <= reached
+    assert {"Data", "Sources", "History", "Explore", "Ledger", "Work", "Light or dark", "Drafts"} <= reached
+    assert {"Search columns, values, roles", "Select all displayed rows", "Select patient_id"} <= reached

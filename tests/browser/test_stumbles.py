@@ -49,19 +49,19 @@ def test_a_click_too_many_does_nothing_twice(custodian):
     send(page, f"twice-{page.size}.csv", csv_bytes(rename_persons(hospital.generate(200, 8), letter)))
     page.get_by_role("button", name="Next").click()
     page.get_by_text("Drafts are private").wait_for()
-    page.get_by_role("button", name="Try", exact=True).dblclick()
-    page.get_by_role("button", name="asks first").wait_for()
+    page.get_by_role("button", name="Make drafts", exact=True).dblclick()
+    page.get_by_role("button", name="after confirmation").wait_for()
     assert page.locator('[data-test="draft"]').count() == 1
 
     files = {"policy.yaml": policy_yaml("hospital"), "prior.csv": csv_text(hospital.prior())}
     begin(page, address, "an evolving table", f"twice-{page.size}", files)
-    page.get_by_text("Change it").wait_for()
+    page.get_by_text("Change the table").wait_for()
     place = page.url
     send(page, "all.csv", csv_bytes(rename_persons(hospital.generate(200, 9), letter.lower())))
     page.get_by_text("200 inserted").wait_for()
     page.get_by_text("This cannot be undone").click()
-    page.get_by_role("button", name=re.compile("for good")).dblclick()
-    page.get_by_text("they hold").wait_for()
+    page.get_by_role("button", name=re.compile("permanently")).dblclick()
+    page.get_by_text("all claims hold").wait_for()
     page.goto(place)
     page.get_by_text("Published so far").wait_for()
     figure = page.get_by_text("publications", exact=True).locator("..").locator(".r-figure")
@@ -74,15 +74,15 @@ def test_a_file_that_is_fed_twice_is_said_to_be_there(custodian):
     name = f"again-{page.size}"
     prior = {"prior.csv": csv_text(feed.strata()), "kernel.csv": csv_text(feed.kernel())}
     begin(page, address, "a stream", name, {"policy.yaml": policy_yaml("feed")} | prior)
-    page.get_by_text("It takes records.").wait_for()
+    page.get_by_text("The stream takes records.").wait_for()
     data = csv_bytes(rename_persons(feed.generate(2_500, 3), {"desktop": "X", "phone": "Y"}[page.size]))
     send(page, "now.csv", data)
-    page.get_by_text("2,500 records were taken in").wait_for()
+    page.get_by_text("2,500 records were accepted").wait_for()
     # The figures are those of the last record, however quickly the batches came.
     persons = len(feed.generate(2_500, 3)["patient_id"].unique())
     page.get_by_text(f"{persons:,}", exact=True).wait_for()
     send(page, "now.csv", data)
-    page.get_by_text("2,500 others had come before, and were not released again").wait_for()
+    page.get_by_text("2,500 records had been accepted before and were not released again").wait_for()
 
 
 @at("desktop")
@@ -91,7 +91,7 @@ def test_a_wrong_file_is_refused_in_words_about_the_file(custodian, tmp_path):
     page.goto(address)
     for name, data, words in (
         ("none.csv", b"a,b\n", "The file has no rows."),
-        ("book.xlsx", b"PK\x03\x04" + bytes(200), "workbooks are not taken here"),
+        ("book.xlsx", b"PK\x03\x04" + bytes(200), "archive or a workbook"),
         ("wide.csv", b",".join(b"c%d" % i for i in range(2_001)) + b"\n" + b",".join([b"1"] * 2_001), "2,001 columns"),
     ):
         send(page, name, data)
@@ -100,7 +100,7 @@ def test_a_wrong_file_is_refused_in_words_about_the_file(custodian, tmp_path):
     large = tmp_path / "large.csv"
     large.write_bytes(b"a,b\n" + b"1,2\n" * (17 << 20))
     page.locator("input[type=file]").set_input_files(large)
-    page.get_by_text("Nothing was sent: a file may have 64 MiB here").wait_for()
+    page.get_by_text("The file was not uploaded: it has more than 64 MiB").wait_for()
 
 
 @at("phone")
@@ -109,14 +109,14 @@ def test_a_table_is_forgotten_only_after_a_second_word(custodian):
     page.goto(address)
     name = f"kept-{page.size}.csv"
     send(page, name, csv_bytes(hospital.generate(20, 3)))
-    page.get_by_text("The columns of").wait_for()
-    for answer, left in (("Leave it", 1), ("Forget it", 0)):
+    page.get_by_text("Columns of").wait_for()
+    for answer, left in (("Cancel", 1), ("Delete table", 0)):
         page.goto(address)
-        page.get_by_role("button", name=f"Forget {name}").click()
+        page.get_by_role("button", name=f"Delete {name}").click()
         page.get_by_role("button", name=answer).click()
         page.locator(".q-dialog").wait_for(state="detached")
         page.goto(address)
-        page.get_by_text("Send a table").wait_for()
+        page.get_by_text("Upload a table").wait_for()
         page.wait_for_load_state("networkidle")
         assert page.get_by_role("link", name=name).count() == left
 

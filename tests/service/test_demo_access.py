@@ -63,4 +63,4 @@ def test_off_this_machine_it_speaks_tls_or_is_told_otherwise(tmp_path, host, mon
         run(settings)
     with pytest.raises(StoppedError):
         run(replace(settings, plain=True))
-    assert "PLAIN HTTP: whoever reads the network" in capsys.readouterr().err
+    assert "PLAIN HTTP: the network" in capsys.readouterr().err

@@ -306,7 +306,7 @@ def test_a_batch_without_a_key_is_refused(stream):
     answer = stream.post("/streams/s/records", content=lines(feed.generate(5, 9)), headers={"Content-Type": NDJSON})
     assert answer.status_code == 400
     assert answer.json()["error"]["code"] == "key"
-    assert "same name when you send it again" in answer.json()["error"]["hint"]
+    assert "same name when you send the batch again" in answer.json()["error"]["hint"]
 
 
 def test_a_cursor_ahead_of_its_stream_is_refused(stream):

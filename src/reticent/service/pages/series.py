@@ -27,7 +27,7 @@ async def series(context: PageContext, name: str = "") -> None:
     with card(f"Series {name}"):
         with ui.grid().classes("w-full grid-cols-2 md:grid-cols-4 gap-4"):
             figure("releases", f"{number:,}")
-            figure("distinct values per group", f"{source.policy.m:,}")
+            figure("candidates or values per group (m)", f"{source.policy.m:,}")
         ui.label(f"Method {source.policy.series.method}; the person is the column {source.policy.person}.").classes(
             "r-muted"
         )
