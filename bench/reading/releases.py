@@ -114,7 +114,12 @@ def veil(world: World, seed: int, place: Path) -> Opened:  # noqa: ARG001 - same
         np.bincount(rows, minlength=len(strata)), 1
     )
     about = {"l": world.l, "sensitive": world.hidden, "domain": labels, "segments": segments.tolist()}
-    about |= {"permutations": orders.tolist(), "kernel": document, "omission_rate": omission_rates.tolist(), "omission_rate_epsilon": None}
+    about |= {
+        "permutations": orders.tolist(),
+        "kernel": document,
+        "omission_rate": omission_rates.tolist(),
+        "omission_rate_epsilon": None,
+    }
     columns = {name: data[name] for name in world.fields} | {"row": pa.array(rows)}
     columns |= {"event": pa.array(seen.events.astype(np.int64)), "person": pa.array(persons.astype(np.int64))}
     columns |= {f"{world.hidden}_{i + 1}": pa.array(np.array(labels)[seen.candidates[:, i]]) for i in range(world.l)}

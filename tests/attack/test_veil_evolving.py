@@ -494,7 +494,9 @@ class Forgetful(Veil):
 
     def delete(self, ids, *, by=None):
         change = super().delete(ids, by=by)
-        self.person_states = PersonStates(self._veiler.parameters.veil(self.rng.veil_key("veil")), self._veiler.parameters.l)
+        self.person_states = PersonStates(
+            self._veiler.parameters.veil(self.rng.veil_key("veil")), self._veiler.parameters.l
+        )
         return change
 
 

@@ -293,7 +293,9 @@ def power(run, folder, count, rng):
             Path(path).write_bytes(file.data)
         before = loud(lambda: repr(run.seen(place)))
         said = loud(lambda: ended(run, place))
-        if "not created completely" in said and before == "[]":  # the way out that it tells, where nothing was published
+        if (
+            "not created completely" in said and before == "[]"
+        ):  # the way out that it tells, where nothing was published
             for path in place.glob("store.db*"):
                 path.unlink()
             told["begun anew"] = told.get("begun anew", 0) + 1

@@ -104,7 +104,9 @@ def test_no_key_and_another_key_are_refused(tmp_path, key, monkeypatch):
     new_key(tmp_path / "other")
     for setting in (None, "other"):
         monkeypatch.delenv(FILE) if setting is None else monkeypatch.setenv(FILE, str(tmp_path / setting))
-        with pytest.raises(StateError, match="is encrypted" if setting is None else "key of the store is wrong") as caught:
+        with pytest.raises(
+            StateError, match="is encrypted" if setting is None else "key of the store is wrong"
+        ) as caught:
             EvolvingTable(tmp_path / STORE).publish()
         assert FILE in caught.value.hint
     assert (tmp_path / STORE).read_bytes() == before

@@ -152,7 +152,10 @@ def test_a_restored_stream_sends_only_what_is_new(tmp_path):
     with pytest.raises(StateError, match="release the same people a second time"):
         stream(tmp_path, "-")
     restore(tmp_path / "old.db", tmp_path / STORE, [sink])
-    with Stream(StreamScene.policy, store=tmp_path / STORE) as other, pytest.raises(StateError, match="more of it was published"):
+    with (
+        Stream(StreamScene.policy, store=tmp_path / STORE) as other,
+        pytest.raises(StateError, match="more of it was published"),
+    ):
         other.push(ndjson(people(200, 5)))
     feed(tmp_path, 100, 20)
     stream(tmp_path, sink)

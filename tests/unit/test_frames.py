@@ -131,7 +131,10 @@ REFUSED = {
     "nested arrow": (pa.table({"a": [["Secret"]]}), "'a' has an unsupported cell type"),
     "bytes": (pd.DataFrame({"a": [b"Secret"]}), "'a' has an unsupported cell type"),
     "objects": (pl.DataFrame({"a": [object()]}), "'a' has an unsupported cell type"),
-    "periods": (pd.DataFrame({"a": pd.period_range("2001-01", periods=2, freq="M")}), "'a' has an unsupported cell type"),
+    "periods": (
+        pd.DataFrame({"a": pd.period_range("2001-01", periods=2, freq="M")}),
+        "'a' has an unsupported cell type",
+    ),
     "intervals": (pd.DataFrame({"a": pd.cut(pd.Series([1, 2]), 2)}), "'a' has an unsupported cell type"),
     "complex numbers": (pd.DataFrame({"a": [1 + 2j]}), "unsupported type .complex128"),
     "sparse columns": (

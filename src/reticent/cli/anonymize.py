@@ -81,7 +81,13 @@ def anonymize(
     token = _core.table.CancellationToken()
     with show_progress("Searching for the best release", search_progress(token)):
         release = release_table(
-            table, rules, method=method, store=store, seed=seed, allow_republication=allow_republication, cancellation=token
+            table,
+            rules,
+            method=method,
+            store=store,
+            seed=seed,
+            allow_republication=allow_republication,
+            cancellation=token,
         )
     columns = [] if isinstance(table, str) else column_changes(release, table, rules)
     del table

@@ -69,7 +69,18 @@ def read_drafts(folder: Path) -> list[dict[str, Any]]:
 
 def comparison_lines(entries: list[dict[str, Any]]) -> list[str]:
     """Return the drafts as lines of a table."""
-    head = ("draft", "policy", "method", "requires", "loss", "suppressed", "kept", "coarser", "suppressed", "highest loss")
+    head = (
+        "draft",
+        "policy",
+        "method",
+        "requires",
+        "loss",
+        "suppressed",
+        "kept",
+        "coarser",
+        "suppressed",
+        "highest loss",
+    )
     rows = [head, *map(_row, entries)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -149,7 +149,9 @@ def _say_summary(summary: Summary, reasons: Counter[str]) -> None:
     for reason, count in reasons.most_common(_MOST_REASONS):
         say(f"  {count:,} lines were rejected: {reason}.")
     if summary.pending_bytes:
-        say(f"  The last line has no line end and was not read ({summary.pending_bytes:,} bytes). Use --final to read it.")
+        say(
+            f"  The last line has no line end and was not read ({summary.pending_bytes:,} bytes). Use --final to read it."
+        )
 
 
 def _stream_kafka(

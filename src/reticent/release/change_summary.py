@@ -128,7 +128,10 @@ def _describe_suppression(release: Release) -> list[str]:
     lost = release.records.suppressed
     if not lost:
         return ["No record was suppressed."]
-    chosen, linked = int(release.explain.get("suppressed_further_records", 0)), int(release.explain.get("linked_suppressed", 0))
+    chosen, linked = (
+        int(release.explain.get("suppressed_further_records", 0)),
+        int(release.explain.get("linked_suppressed", 0)),
+    )
     reasons = (
         (chosen, "are further records of a person, which the policy excludes"),
         (linked, "would have disclosed other records of the same person"),

@@ -20,7 +20,7 @@ def test_no_engine_is_loaded():
 
 
 def test_its_part_of_the_core_uses_no_other_part():
-    folder = Path(__file__).parents[3] / "core" / "src" / "judge"
+    folder = Path(__file__).parents[3] / "core" / "src" / "verify"
     files = sorted(folder.rglob("*.rs"))
     used = {name for file in files for name in re.findall(r"crate::(\{[^}]*\}|\w+)", file.read_text(encoding="utf-8"))}
     assert len(files) > 3

@@ -55,7 +55,11 @@ def joint(evidence: Evidence) -> Outcome | None:
             f"{len(persons):,} persons are recognized in two or more of {len(shown)} publications.",
             *_parameter_warnings(parameter_sets),
         ),
-        figures={"publications": len(shown), "parameter_sets": len(parameter_sets), "sure": float((top > CERTAIN).mean())},
+        figures={
+            "publications": len(shown),
+            "parameter_sets": len(parameter_sets),
+            "sure": float((top > CERTAIN).mean()),
+        },
     )
 
 

@@ -105,7 +105,11 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         policy_hash=policy.hash,
         metadata={
             "veil": parameters.to_metadata()
-            | {"omission_rate": shares, "omission_rate_epsilon": OMISSION_EPSILON, "parameters_digest": parameters.digest}
+            | {
+                "omission_rate": shares,
+                "omission_rate_epsilon": OMISSION_EPSILON,
+                "parameters_digest": parameters.digest,
+            }
         },
         shape="veil",
         method=METHOD,

@@ -148,7 +148,11 @@ class BatchVeiler:
         persons = veiled.veil_persons
         refuse_disclosive_columns(columns, true_values, strata=events.strata, persons=persons, hint=DISCLOSIVE_HINT)
         shares = omission_rates(params, events, persons, veiled.fact_hashes(), self._rng, OMISSION_EPSILON)
-        document = params.to_metadata() | {"omission_rate": shares, "omission_rate_epsilon": OMISSION_EPSILON, "parameters_digest": params.digest}
+        document = params.to_metadata() | {
+            "omission_rate": shares,
+            "omission_rate_epsilon": OMISSION_EPSILON,
+            "parameters_digest": params.digest,
+        }
         if counts_epsilon(self._policy) is not None:
             document["counts"] = self._noisy_counts(veiled)
         names = pseudonyms(veiled.persons, self._rng.key("veil link")) if self._has_pseudonyms else None

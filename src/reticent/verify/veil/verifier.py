@@ -45,7 +45,9 @@ from reticent.verify.veil.metadata import (
 from reticent.verify.veil.true_values import MISSING
 
 SHAPE = "veil"
-METADATA_KEYS = frozenset([*PINNED_KEYS, "omission_rate", "omission_rate_epsilon", "epsilon", "counts", "figures", "parameters_digest"])
+METADATA_KEYS = frozenset(
+    [*PINNED_KEYS, "omission_rate", "omission_rate_epsilon", "epsilon", "counts", "figures", "parameters_digest"]
+)
 """The entries that `veil.json` may have; the list is closed."""
 
 

@@ -126,7 +126,9 @@ def figures(fitted: FittedPrior) -> dict[str, Any]:
         "odds_ratio": {"mean": measures.mean_odds_ratio, "50": half, "90": nine, "99": most},
         "omission_rate": measures.omission_rate,
         "largest_useful_l": measures.useful_l,
-        "disclosive_columns": [{"column": column.column, "nats": list(column.nats)} for column in measures.disclosive_columns],
+        "disclosive_columns": [
+            {"column": column.column, "nats": list(column.nats)} for column in measures.disclosive_columns
+        ],
         "coarser": None if coarser is None else asdict(coarser),
         "kernel": None if fitted.kernel is None else _kernel_figures(fitted.kernel),
     }

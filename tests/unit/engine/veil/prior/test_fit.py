@@ -145,7 +145,14 @@ def test_the_file_says_the_same(tmp_path, prior):
 
 def test_the_report_says_what_matters(prior):
     text = report(prior)
-    for word in ("held-out persons", "without the release", "Odds ratio", "Omission rate", "Largest useful l", "'ward' alone"):
+    for word in (
+        "held-out persons",
+        "without the release",
+        "Odds ratio",
+        "Omission rate",
+        "Largest useful l",
+        "'ward' alone",
+    ):
         assert word in text
     assert "'ward' were dropped" in text
     assert "max" not in text
