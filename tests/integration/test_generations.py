@@ -6,10 +6,10 @@ import os
 import random
 import secrets
 import shutil
-from contextlib import closing
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,7 +21,7 @@ from reticent.cli import app, main
 from reticent.connectors.stream import Stream
 from reticent.errors import DataError, StateError
 from reticent.policy import Policy
-from reticent.store import Store, schema
+from reticent.store import Store
 from reticent.store.backup import backup, check, restore
 from reticent.verify import verify
 

@@ -30,7 +30,6 @@ from reticent.policy import Policy
 from reticent.publication import single  # noqa: F401
 from reticent.release.codec import table_bytes
 from reticent.store import Store, database
-from reticent.verify import anatomy, sequence
 
 ILLNESSES = {"*": {f"group {g}": [f"illness {2 * g + i}" for i in range(2)] for g in range(4)}}
 COLUMNS = {

@@ -3,4 +3,4 @@
 from reticent.release.ledger import Ledger, LedgerEntry, person_hashes
 from reticent.release.release import Guarantee, Kind, RecordCounts, Release, Shape
 
-__all__ = ["RecordCounts", "Guarantee", "Kind", "Ledger", "LedgerEntry", "Release", "Shape", "person_hashes"]
+__all__ = ["Guarantee", "Kind", "Ledger", "LedgerEntry", "RecordCounts", "Release", "Shape", "person_hashes"]

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from reticent._core import verify
 from reticent.verify.veil.possible_sets import PossibleSets
 
 ONE = 1 << 40
