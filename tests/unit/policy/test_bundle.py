@@ -36,10 +36,10 @@ def test_a_key_is_carried_but_is_no_part_of_the_meaning(tmp_path):
     assert all((tmp_path / "elsewhere" / name).stat().st_mode & 0o077 == 0 for name in NAMES)
 
 
-@pytest.mark.parametrize("suppressed_further_records", sorted(NAMES))
-def test_a_bundle_that_lacks_a_file_is_refused(tmp_path, left_out):
+@pytest.mark.parametrize("absent", sorted(NAMES))
+def test_a_bundle_that_lacks_a_file_is_refused(tmp_path, absent):
     with pytest.raises(PolicyError, match="not sent"):
-        Bundle(settings(), dict.fromkeys(NAMES - {left_out}, b"")).unpack(tmp_path / "x")
+        Bundle(settings(), dict.fromkeys(NAMES - {absent}, b"")).unpack(tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 

@@ -14,7 +14,7 @@ from reticent.policy.hierarchy import build_levels
 
 
 def labels_of(built, level):
-    return built.labels[level].take(pa.array(built.tables[level])).to_pylist()
+    return built.labels[level].take(pa.array(built.node_ids[level])).to_pylist()
 
 
 def make(spec, values, tmp_path=None):
