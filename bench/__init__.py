@@ -1,1 +1,1 @@
-"""Benchmarks: each module has `run(quick)`; `python -m bench [area ...] [--quick]` writes the results to bench/results."""
+"""Benchmarks: `python -m bench [area ...] [--quick]` calls `run(quick)` of modules and writes bench/results."""

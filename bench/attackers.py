@@ -1,7 +1,7 @@
-"""Attackers: how often an informed attacker is right, by method, on disjoint thirds; and the error of a recipient's counts.
+"""Attackers: how often an informed attacker is right, by method, on disjoint thirds; and the error of counts.
 
-The prior comes from the first third, the attacker's model from the second; the last third is published. Every record has a
-ticket, so that the attacker knows whose record it is: the worst case, which generalization does not weaken here.
+The prior comes from the first third, the attacker's model from the second; the last third is published. Every record
+has a ticket, so that the attacker knows whose record it is: the worst case, which generalization does not weaken here.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def _levels(worlds: dict[str, World], folder: Path) -> dict[str, Any]:
 
 
 def _counts(world: World, folder: Path) -> dict[str, Any]:
-    """Return errors of counts by field and value: HT2 on the veil, shares in groups; and coverage, also in an outbreak."""
+    """Return errors of counts by field and value: HT2 on the veil, shares in groups; coverage, also in an outbreak."""
     table, flooded = world.counted, _flooded(world)
     figures = {
         "records": table.num_rows,
@@ -332,7 +332,7 @@ def _true_values(seen: Observations, world: World, original: pa.Table) -> np.nda
 
 
 def _ht2(world: World, release: Release, original: pa.Table, *, coarse: bool = False) -> dict[str, float]:
-    """Return the weighted relative error, the coverage of the 95 % interval, and the least error of an unbiased count."""
+    """Return the weighted relative error, coverage of the 95 % interval, and the least error of an unbiased count."""
     seen, document = _seen(world, release), release.metadata["veil"]
     names = tuple(f"{world.sensitive}_{slot + 1}" for slot in range(world.l))
     shape, true_values = Veiled(release.tables["data"], document, names), _true_values(seen, world, original)

@@ -67,7 +67,7 @@ def _large(rows: int) -> dict[str, float]:
 
 
 def _stream(method: str, seeds: range, effort: Effort = FULL, *, sloping: bool, **more: Any) -> dict[str, Any]:
-    """Return the accuracy on independent streams: its mean with the standard error, and the coverage of the intervals."""
+    """Return the accuracy on independent streams: mean, standard error, and coverage of the intervals."""
     shares = 1 / (np.arange(DOMAIN) + 8.0) if sloping else np.ones(DOMAIN)
     start = time.process_time()
     outcomes = [_attacked(method, seed, shares / shares.sum(), effort, more) for seed in seeds]

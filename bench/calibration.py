@@ -22,7 +22,7 @@ def best(work: Callable[[], Any], times: int = 10) -> float:
 
 
 def yardstick() -> float:
-    """Return the seconds of `np.unique` with counts over 30,162 random 64-bit keys with about as many repeats as Adult."""
+    """Time `np.unique` with counts over 30,162 random 64-bit keys with about as many repeats as Adult."""
     keys = np.random.default_rng(1).integers(0, 20_000, 30_162).astype(np.int64) * 2_654_435_761
     return best(lambda: np.unique(keys, return_counts=True), 30)
 

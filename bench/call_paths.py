@@ -1,8 +1,8 @@
 """Count the source files that a record passes: files whose functions are called more often with more data.
 
-A call path runs twice, the second time with several times the data in blocks or pushes of the same size. Files whose calls
-do not grow belong to the set-up. A table and a publication are one block, so their paths have no such difference: there,
-all files with a called function count, including the set-up.
+A call path runs twice, the second time with several times the data in blocks or pushes of the same size. Files whose
+calls do not grow belong to the set-up. A table and a publication are one block, so their paths have no such difference:
+there, all files with a called function count, including the set-up.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
     python -m bench.compare OTHER/.venv/bin/python tables "adult, local"
 
 The other Python has the other version installed. Both run the files of `bench/compare_cases` on data that this version
-generated. Each measurement alternates between the versions, so that a slow minute affects both; the shortest round counts.
+generated. Each measurement alternates between the versions, so that a slow minute affects both; the shortest round
+counts.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def measure(kind: str, scratch: Path) -> None:
 
 
 def summed(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the shortest times of both, their ratio per part, the spread between rounds, and figures that are not times."""
+    """Return the shortest times of both, their ratio per part, the spread between rounds, and other figures."""
     figures: dict[str, Any] = {}
     for part in [*new[0]["seconds"], *(["all"] if len(new[0]["seconds"]) > 1 else [])]:
         times = [

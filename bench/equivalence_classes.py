@@ -96,7 +96,7 @@ def _method(world: World, place: Path, method: str, privacy: dict[str, Any]) -> 
 
 
 def _linkage(release: Release, policy: Policy, original: pa.Table) -> dict[str, float]:
-    """Return the highest and the mean probability of linking a record to its person, and the number of unique records."""
+    """Return the highest and mean probability of linking a record to its person, and the number of unique records."""
     evidence = Evidence((read_release(release, ""),), policy, text_table(original), rng=np.random.default_rng(2))
     outcome = linkage(evidence)
     assert outcome is not None

@@ -1,8 +1,9 @@
 """Installation: a new environment for the base and for each extra, on every available Python from 3.11 on.
 
-`RETICENT_PYTHONS` names interpreters, separated as in PATH; by default, those on the path and of pyenv, the newest of each
-minor version. `RETICENT_EXTRAS` names extras (`base,audit`), `RETICENT_WHEEL` an existing wheel. Others keep the figures of
-the last run. pip is not installed in the environments, so that the package brought everything in them; bytecode counts.
+`RETICENT_PYTHONS` names interpreters, separated as in PATH; by default, those on the path and of pyenv, the newest of
+each minor version. `RETICENT_EXTRAS` names extras (`base,audit`), `RETICENT_WHEEL` an existing wheel. Others keep the
+figures of the last run. pip is not installed in the environments, so that the package brought everything in them;
+bytecode counts.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ TIMED_IMPORT = "from time import perf_counter as t; a = t(); import reticent; pr
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Return size, import time and time of `--help` per Python and extra; the base also releases and verifies a table."""
+    """Return size, import time and time of `--help` per Python and extra; the base also releases a table."""
     named = os.environ.get("RETICENT_EXTRAS")
     extras = named.split(",") if named else ["base", "excel"] if quick else ["base", *EXTRAS]
     figures = json.loads(RESULT.read_text())["figures"] if RESULT.exists() and not quick else {}

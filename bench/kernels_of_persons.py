@@ -1,7 +1,7 @@
 """Persons over five visits: the success of an attacker who knows how illnesses follow one another.
 
-The attack reads published files only. Sets do not say which candidate became which. So the attacker sums over all ways in
-which the l - 1 false candidates may have moved: a permanent for every pair of positions of the true value.
+The attack reads published files only. Sets do not say which candidate became which. So the attacker sums over all ways
+in which the l - 1 false candidates may have moved: a permanent for every pair of positions of the true value.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TREE = {chr(65 + chapter): NAMES[chapter * EACH : (chapter + 1) * EACH] for chap
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """Attack 2,000 persons with a prior and a kernel from the past, l = 5; the attacker knows the true kernel. Eight worlds each."""
+    """Attack 2,000 persons with l = 5 in eight worlds of each kind; the attacker knows the true kernel."""
     seeds = range(1 if quick else 8)
     return {
         name: _summary([figures(taste, seed, quick=quick) for seed in seeds])
@@ -103,7 +103,7 @@ def figures(taste: float | None, seed: int = 0, *, quick: bool) -> dict[str, Any
 
 
 def world(rng: np.random.Generator, taste: float | None) -> tuple[Vector, Vector]:
-    """Return value shares and the true kernel: half of the changes within the chapter, by share or by a random preference."""
+    """Return value shares and the true kernel: half of the changes within the chapter, by share or by preference."""
     shares = 1 / (rng.permutation(SIZE) + 8.0)
     shares /= shares.sum()
     chapter = np.arange(SIZE) // EACH

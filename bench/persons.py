@@ -1,6 +1,7 @@
 """Persons instead of records: the cost of counting persons for each table method, with three admissions per person.
 
-Every release passes the gate, so the verifier has compared it with its input. `python -m bench.persons` prints the table.
+Every release passes the gate, so the verifier has compared it with its input. `python -m bench.persons` prints the
+table.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def _figures(fitted: FittedPrior) -> dict[str, Any]:
 
 
 def _counts(fitted: FittedPrior, table: pa.Table, policy: Policy, l: int) -> dict[str, Any]:
-    """Return coverage of the 95 % interval and the median relative standard error, for values in at least 1 % of records."""
+    """Return coverage of the 95 % interval and median relative standard error, for values in 1 % of records or more."""
     rng = np.random.default_rng(2)
     prior, values = fitted.prior, fitted.domain.encode(table[policy.sensitive[0]])
     rows = prior.assign_strata(published_fields(table, policy, prior.columns), table.num_rows)

@@ -1,4 +1,4 @@
-"""Recipients: coverage of the intervals, their width relative to the bound of the channel, and the error of group shares."""
+"""Recipients: coverage of the intervals, their width relative to the channel bound, and the error of group shares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the runner's contract
-    """Return coverage, width and error by data set and method; a regression on draws; the time for a million records."""
+    """Return coverage, width and error by data set and method; a regression on draws; time for a million records."""
     seeds, number, n = ((1,), 40, 6_000) if quick else ((1, 2, 3), 140, 15_000)
     lines: dict[str, list[dict[str, float]]] = {}
     for seed in seeds:

@@ -1,8 +1,9 @@
 """Scale: Kafka by number of workers, Spark streams by number of shards, tables on Spark and DuckDB by number of rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     some of: kafka, held, streams, tables, on_disk; --method and --rows choose tables
-    python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, verified and written
+    python -m bench.scale PART... [--quick]     kafka, held, streams, tables, on_disk (--method, --rows)
+    python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, verified and
+    written
 
 Each part can run alone; its figures replace the earlier ones in `bench/results/scale.json`, the others stay.
 The services are those of the tests (scripts/install-kafka).

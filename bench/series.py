@@ -1,8 +1,8 @@
 """Series: cost of one release by size and m, and what the publisher adds to the core.
 
-Figures are seconds for the second release of a synthetic census (the first gives everybody a past): 10 % left, 25 % new,
-25 % internal updates, update diameter 10. `core` is the three phases alone; `release` is the whole publisher on an Arrow
-table: hashing persons, encoding, phases, risk of every person, gate, covers of the quasi-identifiers.
+Figures are seconds for the second release of a synthetic census (the first gives everybody a past): 10 % left, 25 %
+new, 25 % internal updates, update diameter 10. `core` is the three phases alone; `release` is the whole publisher on an
+Arrow table: hashing persons, encoding, phases, risk of every person, gate, covers of the quasi-identifiers.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Service: 200 feeds push batches of 100 records over HTTP (loopback) into one durable stream.
 
-Measured are the latency at a steady total rate, several times and once long enough to write a whole state, and the maximum
-rate when every feed sends its next batch after the last answer. Each feed has its own schedule, and a late batch counts from
-the time it was due. Nothing is excluded: feeds connect with their first batches, within the first second after the server's
-start. Load and server share the machine. `inside` is the server's own figure, from a batch's arrival to its commit, over
-the last ten seconds.
+Measured are the latency at a steady total rate, several times and once long enough to write a whole state, and the
+maximum rate when every feed sends its next batch after the last answer. Each feed has its own schedule, and a late
+batch counts from the time it was due. Nothing is excluded: feeds connect with their first batches, within the first
+second after the server's start. Load and server share the machine. `inside` is the server's own figure, from a batch's
+arrival to its commit, over the last ten seconds.
 
-With `kill`, the server is killed in the middle and restarted. Feeds retry with their keys, and every record must be in the
-released stream exactly once.
+With `kill`, the server is killed in the middle and restarted. Feeds retry with their keys, and every record must be in
+the released stream exactly once.
 """
 
 from __future__ import annotations

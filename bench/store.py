@@ -29,7 +29,7 @@ RECORD = 200  # bytes
 
 
 def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
-    """Return steps and records per second on SQLite for batches of 1, 100 and 10,000 records, and a snapshot of 50 MB."""
+    """Return steps and records per second on SQLite for batches of 1, 100 and 10,000, and a snapshot of 50 MB."""
     with tempfile.TemporaryDirectory() as folder, Store.open(Path(folder) / "store.db") as store:
         store.register("bench", policy_hash="bench")
         with store.lock("bench"):
@@ -39,7 +39,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
 
 
 def _proof(records: int, rounds: int) -> dict[str, float]:
-    """Return processor time per record from CSV to NDJSON with a durable store, and the share of the checks; best of each."""
+    """Return processor time per record from CSV to NDJSON with a durable store, and the share of the checks."""
     best = dict.fromkeys(("bare", "proved", "encrypted"), float("inf"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

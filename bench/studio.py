@@ -1,9 +1,9 @@
 """Studio under load: 200 feeds push 20,500 records a second while drafts of a table with 300,000 rows are computed.
 
-`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens its
-release, queries it and opens the pages around it, one after the other, with their sockets as in a browser. `alone` is the
-same load on a server without the studio. Both report the processor time of the server, its drafts, and the load with the
-client, which share the machine.
+`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens
+its release, queries it and opens the pages around it, one after the other, with their sockets as in a browser. `alone`
+is the same load on a server without the studio. Both report the processor time of the server, its drafts, and the load
+with the client, which share the machine.
 
 `strangers` are clients without a token that send half a request each, or bodies of 60 MB, and clients that do not read.
 Measured are the server's memory and the latency of `/health`. Load, strangers and server share the machine.
@@ -80,7 +80,7 @@ def under_load(rows: int, seconds: float) -> dict[str, Any]:
 
 
 class Studio(threading.Thread):
-    """A custodian's client that opens the release of a large table, queries it and opens pages while drafts are computed."""
+    """A custodian's client that opens the release of a large table, queries it and opens pages during drafts."""
 
     PAGES = ("/release", "/history", "/roles?table=TABLE", "/try?table=TABLE", "/work")
     QUESTIONS = ("/explore",)

@@ -1,8 +1,8 @@
 """One table, once: exact search, local recoding and Mondrian, compared with ARX 3.9.2 and the common Python Mondrian.
 
-Adult is used if a copy is in `../shared/data/adult`; otherwise, and for the wide lattice, the synthetic hospital. Figures of
-other tools were measured on another machine: they are compared in yardsticks, the time of `np.unique` for Adult's packed
-keys in the same run.
+Adult is used if a copy is in `../shared/data/adult`; otherwise, and for the wide lattice, the synthetic hospital.
+Figures of other tools were measured on another machine: they are compared in yardsticks, the time of `np.unique` for
+Adult's packed keys in the same run.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def yardstick(table: pa.Table) -> float:
 
 
 def optimal(table: pa.Table, stick: float, times: int) -> dict[str, Any]:
-    """Measure the exact search on collapsed codes, warm, against ARX's warm search; the collapse is timed separately and added."""
+    """Measure the exact search on collapsed codes, warm, against ARX's; the collapse is timed separately and added."""
     figures = {}
     for name, privacy in POLICIES.items():
         for share, theirs in ARX_WARM[name].items():
@@ -208,7 +208,7 @@ def million(table: pa.Table) -> dict[str, Any]:
 
 
 def ten_million() -> dict[str, Any]:
-    """Measure ten million rows in a separate process: time of each part, and peak memory relative to the Arrow table."""
+    """Measure ten million rows in a separate process: time of each part, and peak memory relative to Arrow."""
     script = """
         import json, resource, time
         from bench.table_data import ADULT, adult_policy, noisy

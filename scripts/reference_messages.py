@@ -1,4 +1,4 @@
-"""Every message that a user can meet, read from the source: errors, hints, sentences of commands, help, studio, reports."""
+"""List every message that a user can see, from the source: errors, hints, commands, help, studio, reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SECTIONS = {
 _SPEAKING = {"say", "echo", "working", "step", "warn", "notify", "progress", "prompt", "confirm", "secho"}
 _SILENT = {"classes", "style", "props", "compile", "text", "execute", "getLogger", "debug", "fromisoformat", "strftime"}
 _DATA = ("datasets", "reproduce")
-"""Packages whose texts are data and figures of papers; their errors are listed."""
+"""Packages whose texts are data and figures of papers; only their errors are listed."""
 _CODE = re.compile(
     r"^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|WITH|PRAGMA|COPY|BEGIN|SET|ATTACH|FROM|<)\b|^[^A-Za-z]*$|[\\^$]\S*[*+?)]|\n.*[{};]$"
 )
@@ -41,7 +41,7 @@ _WORDS = re.compile(r"[A-Za-z]{2,}.*\s.*[A-Za-z]{2,}|^[A-Z][a-z]+[.!?]$", re.DOT
 
 
 class Message(NamedTuple):
-    """A text with its section and the module that it stands in."""
+    """A text with its section and its module."""
 
     section: str
     module: str
@@ -49,7 +49,7 @@ class Message(NamedTuple):
 
 
 def messages_page(note: str) -> str:
-    """All messages as one text."""
+    """Return all messages as one text."""
     found = sorted({*_source(), *_sign_in(), *_commands(), *_settings(), *_core()})
     lines = [
         f"# Messages\n\n{note}",
@@ -73,7 +73,7 @@ def _source() -> Iterator[Message]:
 
 
 class _Walk:
-    """Walks a module from the top; a text that was taken as part of something is not taken again."""
+    """Walks a module from the top; a text that is part of another one is listed once."""
 
     def __init__(self, module: str) -> None:
         self._module, self._area = module, module.partition(".")[0]
@@ -136,7 +136,7 @@ class _Walk:
 
 
 def _never_shown(tree: ast.Module) -> Iterator[ast.AST]:
-    """Docstrings, keys, types, indices, what is compared, and parts of texts."""
+    """Yield docstrings, keys, types, indices, compared values and parts of texts."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.value
@@ -157,7 +157,7 @@ def _never_shown(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def rendered(node: ast.AST | None) -> str:
-    """A text on one line, with names for what is filled in; nothing for what is no text."""
+    """Return a text on one line, with names for placeholders; empty if the node is not a text."""
     if isinstance(node, ast.Constant):
         return " ".join(node.value.split()) if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
@@ -179,7 +179,7 @@ def _piece(part: ast.expr) -> str:
 
 
 def last_name(node: ast.AST) -> str:
-    """The last name of an expression: `count` of `self.rows.count`."""
+    """Return the last name of an expression: `count` of `self.rows.count`."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -206,7 +206,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def _commands() -> Iterator[Message]:
-    """The texts of commands themselves; those of options stand in their help."""
+    """Yield the texts of commands; those of options are in their help."""
     from reticent.cli import COMMANDS, app
 
     context = app.context_class(app, info_name="reticent")
@@ -218,7 +218,7 @@ def _commands() -> Iterator[Message]:
 
 
 def _settings() -> Iterator[Message]:
-    """What the sections of a policy are for."""
+    """Yield the descriptions of the policy sections."""
     from reticent.policy.schema import schema
 
     for name, part in schema()["$defs"].items():
@@ -234,7 +234,7 @@ class _Shown(HTMLParser):
         self.texts: list[str] = []
 
     def handle_data(self, data: str) -> None:
-        """A text between two tags."""
+        """Collect a text between two tags."""
         if re.search(r"[A-Za-z]{2}", data) and self.lasttag not in ("style", "script"):
             self.texts.append(" ".join(data.split()))
 
@@ -247,7 +247,7 @@ def _sign_in() -> Iterator[Message]:
 
 
 def _core() -> Iterator[Message]:
-    """Errors of the compiled core."""
+    """Yield errors of the compiled core."""
     for path in sorted((TOP / "core" / "src").rglob("*.rs")):
         text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
         module = ".".join(("core", *path.relative_to(TOP / "core" / "src").with_suffix("").parts))

@@ -1,7 +1,7 @@
-"""Every public name: policy keys, commands, options, JSON keys, columns, tables of the store, routes, roles, exit codes.
+"""List every public name: policy keys, commands, options, JSON keys, columns, store tables, routes, roles, exit codes.
 
-JSON keys and published columns come from the golden files of the tests, from the OpenAPI document, and from the source: keys of
-dict literals and fields of data classes, which is where JSON is made.
+JSON keys and published columns come from the golden files of the tests, from the OpenAPI document, and from the source:
+keys of dict literals and fields of data classes, from which JSON is built.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.*: -]*")
 
 
 def names_page(note: str) -> str:
-    """All names, section by section, sorted."""
+    """Return all names, section by section, sorted."""
     schema = _openapi()
     sections = {
         "Policy keys": _policy_keys(),
@@ -152,7 +152,7 @@ def _keys(value: Any, given: set[str]) -> Iterator[str]:
 
 
 def _given() -> set[str]:
-    """Names that the goldens' policies give to columns and tables, and their cells."""
+    """Return names of columns, tables and cells in the policies of the golden files."""
     names = {"(missing)", "True", "False", "f", "m"}
     for path in (GOLDEN / "policies").glob("*.yaml"):
         policy = yaml.safe_load(path.read_text())
@@ -253,7 +253,7 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
 
 
 def _literals() -> Iterable[str]:
-    """Keys of dict literals, by area; those with spaces are texts and stand among the messages."""
+    """Keys of dict literals, by area; those with spaces are texts, listed as messages."""
     for module, tree in _modules():
         area = module.partition(".")[0]
         for node in ast.walk(tree) if area in _JSON_AREAS else ():

@@ -59,7 +59,7 @@ def prepare(folder: Path, *, quick: bool) -> None:
 
 
 def policy_of(folder: Path, method: str) -> Policy:
-    """Return a policy with ten candidates; an earlier version had other sections, and sealed groups instead of the veil."""
+    """Return a policy with ten candidates; an earlier version had sealed groups instead of the veil."""
     rules = {"version": 1, "person": "patient_id", "columns": COLUMNS}
     prior = {"file": "prior.csv"}
     try:

@@ -65,10 +65,11 @@ class PersonEvents:
 def persons_bound(veil: Veil, step: KernelStep, persons: PersonEvents, target: np.ndarray) -> float:
     """Return the bound of a count over several events of linked persons who move as the kernel says.
 
-    Assume a recipient who knows which candidate became which and sees where each slot went. Let F be the number of a person's
-    events that count and G(x) its mean from the first value x. The optimal unbiased score is (sum over slots of
-    a(x) F + b(x)) / w, where w is the likelihood of the first set relative to the prior, since all slots move alike: the first
-    set gives G, and the paths of the slots give F - G. Recipients know less, so their bound is not below this one.
+    Assume a recipient who knows which candidate became which and sees where each slot went. Let F be the number of a
+    person's events that count and G(x) its mean from the first value x. The optimal unbiased score is (sum over slots
+    of a(x) F + b(x)) / w, where w is the likelihood of the first set relative to the prior, since all slots move alike:
+    the first set gives G, and the paths of the slots give F - G. Recipients know less, so their bound is not below this
+    one.
     """
     total = 0.0
     for row in np.unique(persons.rows):

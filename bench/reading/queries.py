@@ -1,4 +1,4 @@
-"""Random queries: one to three values, one or two conditions; in half of them the values are unusually frequent or rare."""
+"""Random queries: one to three values, one or two conditions; in half of them, the values are frequent or rare."""
 
 from __future__ import annotations
 

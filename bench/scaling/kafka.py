@@ -1,6 +1,6 @@
 """Kafka topic to topic: records per second of one and of two workers, each a separate process, and their limits.
 
-python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP NUMBER WORKERS bare|worker      one worker, as the benchmark starts it
+python -m bench.scaling.kafka SOURCE SINK FOLDER GROUP NUMBER WORKERS bare|worker      one worker
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]
 
 
 def held(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any]:
-    """Compare one worker with two in turn, each limited to a share of a core, so that machine and broker are not the limit."""
+    """Compare one worker with two in turn, each limited to a share of a core, so that the machine is not the limit."""
     with _broker(folder, records) as broker:
         figures: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
         for at in range(rounds):

@@ -1,6 +1,6 @@
 """Tables larger than memory on one machine: time, processor time and memory by number of rows.
 
-python -m bench.scaling.on_disk ROWS FOLDER METHOD     one release, in a process of its own, so that its memory is its own
+python -m bench.scaling.on_disk ROWS FOLDER METHOD     one release, in a separate process to measure its memory
 python -m bench.scaling.on_disk plot IMAGE             the figures of bench/results/scale.json
 """
 

@@ -16,7 +16,7 @@ _FILES = 2
 
 
 def spark_streams(spark: Any, folder: Path, shards: list[int], sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Return figures per number of shards; `sizes` are the records of the micro-batches: small ones (the first warms up) and large ones."""
+    """Return figures per number of shards; `sizes` are the sizes of micro-batches; the first one warms up."""
     figures = []
     for count in shards:
         place = folder / f"stream-{count}"
@@ -47,7 +47,7 @@ def _released(
 
 
 def processor_seconds() -> dict[str, float]:
-    """Return processor seconds of this process, its Java child and the Python workers; ended processes count with their parents."""
+    """Return processor seconds of this process, its Java child and the Python workers, ended ones included."""
     parents, busy, names = {}, {}, {}
     for place in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -81,7 +81,7 @@ def write_feed(folder: Path, sizes: tuple[int, ...], first: int = 0) -> None:
 
 
 def figure(shards: int, batches: list[dict[str, Any]]) -> dict[str, Any]:
-    """Fit seconds per micro-batch as a line over its records; return it with mean milliseconds of the largest batches' parts."""
+    """Fit seconds per micro-batch as a line over its records; add mean milliseconds of the largest batches' parts."""
     records = np.array([batch["numInputRows"] for batch in batches], dtype=float)
     seconds = np.array([batch["durationMs"]["triggerExecution"] for batch in batches]) / 1000
     slope, fixed = np.polyfit(records, seconds, 1) if len(set(records)) > 1 else (0.0, float(seconds.mean()))

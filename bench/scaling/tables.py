@@ -129,7 +129,7 @@ def counted(table: pa.Table) -> pa.Table:
 
 @contextlib.contextmanager
 def passes() -> Iterator[dict[str, float]]:
-    """Time the passes of a release: Spark's counts with the search on the driver, and Spark's counts for the verifier."""
+    """Time the passes of a release: counts by Spark with the search on the driver, and counts for the verifier."""
     from reticent.connectors.spark import tables
 
     spent: dict[str, float] = {}

@@ -1,6 +1,6 @@
-"""The build backend: maturin, asked only where Rust is.
+"""The build backend: maturin, used only if Rust is installed.
 
-Without this a source distribution would silently fetch half a gigabyte, or wait for a network that is not there.
+Otherwise a source distribution would silently download half a gigabyte, or wait for a missing network.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
 def get_requires_for_build_wheel(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """What maturin needs besides; stops at once where Rust is missing."""
+    """Return what maturin needs; stop at once if Rust is missing."""
     if shutil.which("cargo") is None:
         raise SystemExit(MISSING)
     return list(maturin.get_requires_for_build_wheel(config_settings))
 
 
 def get_requires_for_build_editable(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """As for a wheel."""
+    """Return the same as for a wheel."""
     return get_requires_for_build_wheel(config_settings)
 
 
 def get_requires_for_build_sdist(config_settings: dict[str, Any] | None = None) -> list[str]:
-    """Packing the sources needs no Rust toolchain of its own, only maturin."""
+    """Return maturin's needs: packing the sources needs no Rust."""
     return list(maturin.get_requires_for_build_sdist(config_settings))
