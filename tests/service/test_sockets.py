@@ -26,7 +26,7 @@ pytest.importorskip("nicegui")
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
-    running = InThread(tmp_path_factory.mktemp("studio"), studio=True, refusals=1e9)
+    running = InThread(tmp_path_factory.mktemp("studio"), studio=True, wrong_token_rate=1e9)
     yield running
     running.close()
 
@@ -232,10 +232,10 @@ def test_pages_keep_to_the_scope_of_the_visitor(studio):
 def test_the_trail_has_a_page_for_custodians(studio):
     with signed_in(studio, studio.tokens[Role.CUSTODIAN]) as client:
         shown = client.get("/trail").text
-        assert studio.hub.trail.head()["digest"] in shown
+        assert studio.hub.audit_log.head()["digest"] in shown
         assert "sign-in" in shown
     with signed_in(studio, studio.tokens[Role.ANALYST]) as client:
-        assert studio.hub.trail.head()["digest"] not in client.get("/trail").text
+        assert studio.hub.audit_log.head()["digest"] not in client.get("/trail").text
 
 
 def test_every_script_of_a_page_has_the_nonce_of_its_answer(studio):
