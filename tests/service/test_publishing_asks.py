@@ -148,7 +148,7 @@ def test_a_tree_is_read_as_it_was_written(text):
 def test_a_policy_that_does_not_fit_is_not_taken(running, plan):
     before = plan.yaml()
     with pytest.raises(PolicyError):
-        plan.take(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
+        plan.adopt(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
     assert plan.yaml() == before
     again = Plan(plan.table, {}, why=dict(plan.why))
     again.adopt(running.hub, before, {})
