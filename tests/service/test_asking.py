@@ -78,11 +78,11 @@ def test_what_is_wrong_with_a_question_is_told(running, release):
 def test_the_process_may_end_and_comes_again(running, release):
     place, asking = running.hub.releases.handle(release), running.hub.query_process
     asking.ask(place, questions.summarize)
-    asking._apart._process.kill()
-    asking._apart._process.join()
+    asking._process._process.kill()
+    asking._process._process.join()
     assert asking.ask(place, questions.summarize).records
-    os.kill(asking._apart._process.pid, signal.SIGSTOP)
-    timer = threading.Timer(0.5, asking._apart._process.kill)
+    os.kill(asking._process._process.pid, signal.SIGSTOP)
+    timer = threading.Timer(0.5, asking._process._process.kill)
     timer.start()
     with pytest.raises(ServiceError, match="ended early"):
         asking.ask(place, questions.summarize)
@@ -104,5 +104,5 @@ def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="only POSIX systems let a process step back")
 def test_it_lets_others_go_first(running, release):
     running.hub.query_process.ask(running.hub.releases.handle(release), questions.summarize)
-    asking = os.getpriority(os.PRIO_PROCESS, running.hub.query_process._apart._process.pid)
+    asking = os.getpriority(os.PRIO_PROCESS, running.hub.query_process._process._process.pid)
     assert asking == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)
