@@ -196,7 +196,7 @@ def test_the_private_side_has_no_read_path(server):
 
 
 def test_too_many_wrong_tokens_are_slowed_down(tmp_path):
-    running = InThread(tmp_path, refusals=1.0)
+    running = InThread(tmp_path, wrong_token_rate=1.0)
     try:
         answers = [httpx.get(f"{running.root}/api/v1/streams").status_code for _ in range(6)]
         assert answers[0] == 401

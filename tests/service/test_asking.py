@@ -46,11 +46,11 @@ def here(place: ReleaseHandle):
 
 
 def test_a_release_answers_as_its_recipient_would_count(running, release):
-    place = running.hub.releases.place(release)
-    about = running.hub.asking.ask(place, questions.summarize)
+    place = running.hub.releases.handle(release)
+    about = running.hub.query_process.ask(place, questions.summarize)
     assert about == questions.summarize(here(place))
     asked = ([], [], [about.sensitive], False)
-    answer = running.hub.asking.ask(place, questions.count_or_share, *asked)
+    answer = running.hub.query_process.ask(place, questions.count_or_share, *asked)
     assert answer.to_list() == questions.count_or_share(here(place), *asked).to_list()
 
 
@@ -63,26 +63,26 @@ def test_a_stream_answers_too(running):
         body = lines(rename_persons(feed.generate(400, 1), "W"))
         client.post("/streams/s/records", content=body, headers=headers).raise_for_status()
     place = open_release(running.hub, "stream:s")
-    assert running.hub.asking.ask(place, questions.summarize).records == 400
-    assert running.hub.asking.ask(place, questions.windows, "influenza") == questions.windows(here(place), "influenza")
-    assert running.hub.asking.ask(place, questions.most_uneven_value) == questions.most_uneven_value(here(place))
+    assert running.hub.query_process.ask(place, questions.summarize).records == 400
+    assert running.hub.query_process.ask(place, questions.windows, "influenza") == questions.windows(here(place), "influenza")
+    assert running.hub.query_process.ask(place, questions.most_uneven_value) == questions.most_uneven_value(here(place))
 
 
 def test_what_is_wrong_with_a_question_is_told(running, release):
-    place = running.hub.releases.place(release)
+    place = running.hub.releases.handle(release)
     with pytest.raises(ServiceError, match="column"):
-        running.hub.asking.ask(place, questions.count_or_share, [], ["nothing=1"], [], False)
-    assert running.hub.asking.ask(place, questions.summarize).records
+        running.hub.query_process.ask(place, questions.count_or_share, [], ["nothing=1"], [], False)
+    assert running.hub.query_process.ask(place, questions.summarize).records
 
 
 def test_the_process_may_end_and_comes_again(running, release):
-    place, asking = running.hub.releases.place(release), running.hub.asking
+    place, asking = running.hub.releases.handle(release), running.hub.query_process
     asking.ask(place, questions.summarize)
-    asking._apart._process.kill()
-    asking._apart._process.join()
+    asking._process._process.kill()
+    asking._process._process.join()
     assert asking.ask(place, questions.summarize).records
-    os.kill(asking._apart._process.pid, signal.SIGSTOP)
-    timer = threading.Timer(0.5, asking._apart._process.kill)
+    os.kill(asking._process._process.pid, signal.SIGSTOP)
+    timer = threading.Timer(0.5, asking._process._process.kill)
     timer.start()
     with pytest.raises(ServiceError, match="ended early"):
         asking.ask(place, questions.summarize)
@@ -97,12 +97,12 @@ def test_a_release_that_cannot_be_loaded_harms_nobody_after(running, release):
     asking = QueryProcess()
     with pytest.raises(ServiceError, match="no such release"):
         asking.ask(ReleaseHandle("gone", gone), questions.summarize)
-    assert asking.ask(running.hub.releases.place(release), questions.summarize).records
+    assert asking.ask(running.hub.releases.handle(release), questions.summarize).records
     asking.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "nice"), reason="only POSIX systems let a process step back")
 def test_it_lets_others_go_first(running, release):
-    running.hub.asking.ask(running.hub.releases.place(release), questions.summarize)
-    asking = os.getpriority(os.PRIO_PROCESS, running.hub.asking._apart._process.pid)
+    running.hub.query_process.ask(running.hub.releases.handle(release), questions.summarize)
+    asking = os.getpriority(os.PRIO_PROCESS, running.hub.query_process._process._process.pid)
     assert asking == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)

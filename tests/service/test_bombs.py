@@ -82,7 +82,7 @@ def test_a_feed_cannot_fill_the_memory(server, name):
 def test_a_table_cannot_either(name):
     body = (STREAMS | TABLES)[name]()
     assert len(body) < 10 << 20
-    with pytest.raises(DataError, match="Unpacked"):
+    with pytest.raises(DataError, match="MiB of memory"):
         read_upload(body)
 
 

@@ -62,5 +62,5 @@ def test_off_this_machine_it_speaks_tls_or_is_told_otherwise(tmp_path, host, mon
     with pytest.raises(PolicyError, match="TLS"):
         run(settings)
     with pytest.raises(StoppedError):
-        run(replace(settings, plain=True))
+        run(replace(settings, plain_http=True))
     assert "PLAIN HTTP: the network" in capsys.readouterr().err

@@ -56,7 +56,7 @@ def test_each_kind_goes_in_its_time_and_leaves_nothing(running, tmp_path):
     with running.client() as client:
         table, job, release = publish(client)
         client.get(f"/releases/{release}/download").raise_for_status()
-        packed = running.hub.shelf.folder
+        packed = running.hub.policy_registry.folder
         assert holding(tmp_path)
         assert list(packed.rglob("*.zip"))
         assert running.hub.expiry.sweep(later(8)) == {"jobs": 0, "tables": 1, "releases": 0}

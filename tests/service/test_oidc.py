@@ -43,7 +43,7 @@ def house(tmp_path_factory):
             roles={"custodian": ["privacy"], "analyst": ["research"]},
             scope={"research": ["series:patients"]},
         )
-        running = InThread(tmp_path_factory.mktemp("oidc"), studio=True, refusals=1e9, oidc=settings)
+        running = InThread(tmp_path_factory.mktemp("oidc"), studio=True, wrong_token_rate=1e9, oidc=settings)
         object.__setattr__(settings, "address", running.root)
         yield running
         running.close()
@@ -75,7 +75,7 @@ def test_a_group_becomes_a_role(house, user, role):
         entry = house.hub.audit_log.entries(house.hub.audit_log.head()["entries"] - 2)[0]
         assert (entry["act"], entry["name"], entry["role"]) == ("sign-in", USERS[user]["name"], role)
         assert user not in entry["who"]
-        visitor = house.app.state.access._sessions[browser.cookies[COOKIE]].who
+        visitor = house.app.state.access._sessions[browser.cookies[COOKIE]].credential
         assert visitor.scope == (() if role == "custodian" else ("series:patients",))
         browser.post(f"{house.root}/sign-in/out")
         assert browser.get(f"{house.root}/history").status_code == 303

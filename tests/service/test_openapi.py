@@ -26,7 +26,7 @@ SECRETS = set(CELLS.column("patient_id").to_pylist()) | set(CELLS.column("postco
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    running = InThread(tmp_path_factory.mktemp("openapi"), refusals=1e9, rate=1e9)
+    running = InThread(tmp_path_factory.mktemp("openapi"), wrong_token_rate=1e9, rate=1e9)
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()
         headers = {"Content-Type": NDJSON, "Idempotency-Key": "1"}

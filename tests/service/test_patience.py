@@ -26,7 +26,7 @@ def hasty(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Connection, "header_timeout", 0.5)
         patch.setattr(Connection, "read_timeout", 0.5)
-        running = InThread(tmp_path_factory.mktemp("hasty"), refusals=1e9, timeout=1.0)
+        running = InThread(tmp_path_factory.mktemp("hasty"), wrong_token_rate=1e9, timeout=1.0)
         yield running
         running.close()
 
@@ -209,7 +209,7 @@ def test_a_batch_that_goes_meanwhile_is_not_passed_over(hasty, kind, monkeypatch
 
 
 def test_right_tokens_pass_while_wrong_ones_are_tried(tmp_path):
-    running = InThread(tmp_path, refusals=1.0)
+    running = InThread(tmp_path, wrong_token_rate=1.0)
     try:
         assert 429 in [httpx.get(f"{running.root}/api/v1/streams").status_code for _ in range(6)]
         with running.client() as client:

@@ -25,7 +25,7 @@ def test_the_veil_shows_proposed_levels_unless_some_were_chosen(hub):
     table = feed.generate(2_000, 3)
     plan = Plan.of(hub, store_table(hub, csv(table), "ward.csv")["id"])
     levels = plan.propose_levels(hub)
-    policy = hub.shelf.policy(plan.bundle())
+    policy = hub.policy_registry.policy(plan.bundle())
     assert levels == {name: level for name, level in propose_levels(table, policy).items() if level}
     assert {"admitted", "postcode"} <= set(levels)
     assert {name: policy.columns[name].level for name in levels} == levels

@@ -106,7 +106,7 @@ def test_loss_weighs_no_column(running, plan):
     quasi = [name for name, role in plan.roles.items() if role == "quasi"]
     weights = dict.fromkeys(quasi, 1.0) | {"sex": 50.0}
     for section in ({"method": "optimal"}, {"method": "optimal", "weights": weights}):
-        policy = running.hub.shelf.policy(plan.bundle(privacy=PRIVACY | {"k": 3}, table=section))
+        policy = running.hub.policy_registry.policy(plan.bundle(privacy=PRIVACY | {"k": 3}, table=section))
         figures = measure(table, policy)
         losses = [one["loss"] for one in figures["columns"] if one["loss"] is not None]
         assert figures["loss"] == pytest.approx(sum(losses) / len(quasi))
@@ -148,7 +148,7 @@ def test_a_tree_is_read_as_it_was_written(text):
 def test_a_policy_that_does_not_fit_is_not_taken(running, plan):
     before = plan.yaml()
     with pytest.raises(PolicyError):
-        plan.take(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
+        plan.adopt(running.hub, "version: 1\ncolumns: {other: quasi}\nprivacy: {k: 2}\n", {})
     assert plan.yaml() == before
     again = Plan(plan.table, {}, why=dict(plan.why))
     again.adopt(running.hub, before, {})

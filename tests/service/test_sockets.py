@@ -26,7 +26,7 @@ pytest.importorskip("nicegui")
 
 @pytest.fixture(scope="module")
 def studio(tmp_path_factory):
-    running = InThread(tmp_path_factory.mktemp("studio"), studio=True, refusals=1e9)
+    running = InThread(tmp_path_factory.mktemp("studio"), studio=True, wrong_token_rate=1e9)
     yield running
     running.close()
 
