@@ -102,7 +102,7 @@ def test_a_policy_whose_section_cannot_work_is_not_sound(folder, capsys):
         "version: 1\ncolumns: {age: quasi, ill: sensitive}\nprior: {file: prior.csv}\nstream: {l: 3}\n"
     )
     assert run("policy", "check", "p.yaml") == 2
-    assert "who is who" in capsys.readouterr().err
+    assert "person of every record" in capsys.readouterr().err
 
 
 def alone(data, names):
@@ -123,7 +123,7 @@ def test_the_veil_gets_levels_and_a_prior_that_say_what_they_are(folder):
     assert run("anonymize", "data.csv", "-p", "p.yaml", "--store", "s.db", "-o", "out") == 0
     release = Release.from_dir(folder / "out")
     assert alone(release.tables["data"], policy.quasi) <= 0.02
-    assert "released persons themselves" in " ".join(release.guarantee.not_covered)
+    assert "computed from the released persons" in " ".join(release.guarantee.not_covered)
 
 
 def test_few_persons_get_an_l_that_their_noisy_counts_carry(folder, capsys):
