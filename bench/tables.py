@@ -223,7 +223,7 @@ def ten_million() -> dict[str, Any]:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         arrow = table.nbytes / 2**20
         print(json.dumps({"seconds": time.perf_counter() - start, "arrow_mb": arrow, "peak_mb": peak, "peak_before_mb": before,
-            "times_arrow": peak / arrow, "rows_out": release.counts.published, "nodes": release.explain["nodes"]}))
+            "times_arrow": peak / arrow, "rows_out": release.records.published, "nodes": release.explain["nodes"]}))
     """
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
     figures: dict[str, Any] = json.loads(done.stdout)

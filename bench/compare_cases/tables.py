@@ -89,7 +89,7 @@ class Released:
         shutil.rmtree(self.target, ignore_errors=True)
         taken.part("writing", partial(release.to_dir, self.target, format="csv"))
         loss = release.metrics.get("loss", release.metrics.get("information_loss"))
-        taken.figures = {"loss": float(loss), "suppressed": release.counts.suppressed}
+        taken.figures = {"loss": float(loss), "suppressed": release.records.suppressed}
         return taken
 
 

@@ -76,7 +76,7 @@ def spark_tables(
                 "combinations": published.explain["combinations"],
                 "attributes": dict(published.explain["attributes"]),
                 "loss": round(published.metrics["loss"], 4),
-                "suppressed": published.counts.suppressed,
+                "suppressed": published.records.suppressed,
                 "driver_python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
                 "java_peak_mb": java_peak_mb(),
             }

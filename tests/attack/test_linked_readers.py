@@ -250,7 +250,7 @@ def test_the_judge_finds_a_date_outside_of_the_quasi_identifiers(published, tmp_
     )
     verdict = verify(replace(release, tables={**release.tables, "Condition": days}), POLICY)
     assert "only quasi-identifiers contain dates" in [one.claim for one in verdict.refuted]
-    more = replace(release, documents={**release.documents, "linked": {"standard": "fhir", "note": "x003"}})
+    more = replace(release, metadata={**release.metadata, "linked": {"standard": "fhir", "note": "x003"}})
     for source in (more, more.to_dir(tmp_path / "out")):
         assert "linked.json contains only known entries" in [one.claim for one in verify(source, POLICY).refuted]
 

@@ -71,7 +71,7 @@ def test_a_prior_without_fields_holds_within_the_kappa_it_is_wrong_by(now, plain
 
 
 def quoting(release, right):
-    document = release.documents["veil"] | {"figures": {"l": L, "attacker": {"after": {"right": right}}}}
+    document = release.metadata["veil"] | {"figures": {"l": L, "attacker": {"after": {"right": right}}}}
     object.__setattr__(release, "metadata", {"veil": document})
     return release
 
@@ -133,7 +133,7 @@ def test_two_publications_of_one_house_say_the_same_and_two_houses_tell(now, rul
     held = joint(naive.evidence([first, again], rules, now))
     weight = held.claim
     assert abs(held.accuracy - weight) < 4 * (weight * (1 - weight) / held.tried) ** 0.5
-    object.__setattr__(other, "metadata", {"veil": other.documents["veil"] | {"parameters_digest": "another"}})
+    object.__setattr__(other, "metadata", {"veil": other.metadata["veil"] | {"parameters_digest": "another"}})
     told = joint(naive.evidence([first, other], rules, now))
     assert told.claim is None
     assert told.accuracy > 2 * weight
@@ -172,7 +172,7 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
         for row in rows
     ]
     wire.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    stream = Published("out", "stream", stream_file=wire, metadata=release.documents)
+    stream = Published("out", "stream", stream_file=wire, metadata=release.metadata)
     seen, table = observations_of(stream, rules), observations_of(read_release(release, ""), rules)
     assert (seen.candidates == table.candidates).all()
     assert (seen.strata == table.strata).all()

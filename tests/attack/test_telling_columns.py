@@ -92,7 +92,7 @@ def test_what_tells_the_value_is_not_published_beside_it(tmp_path, door, cells, 
 def test_what_tells_little_is_published(tmp_path, door):
     policy = Policy.from_dict(rules(tmp_path / "rules"), base=tmp_path / "rules")
     data = table(lambda value: "abc"[int(value[1:]) // 5])
-    assert DOORS[door](policy, tmp_path / "house.db", data).counts.published == 1500
+    assert DOORS[door](policy, tmp_path / "house.db", data).records.published == 1500
 
 
 def test_amounts_name_no_value(tmp_path):
@@ -102,7 +102,7 @@ def test_amounts_name_no_value(tmp_path):
     ages = [int(value[1:]) + 12 * (line % 3) for line, value in enumerate(data["ill"].to_pylist())]
     for door, through in DOORS.items():
         released = through(policy, tmp_path / f"{door}.db", data.set_column(2, "words", [ages]))
-        assert released.counts.published == 1500
+        assert released.records.published == 1500
     with pytest.raises(GuaranteeError):  # codes have gaps
         anonymize(data.set_column(2, "words", [[100 * age for age in ages]]), policy, store=tmp_path / "codes.db")
 

@@ -38,7 +38,7 @@ def people(lost: int = LOST, run: int = 0) -> pa.Table:
 
 
 def told(release) -> float:
-    (share,) = release.documents["veil"]["omission_rate"]
+    (share,) = release.metadata["veil"]["omission_rate"]
     return round(share * N, 6)
 
 

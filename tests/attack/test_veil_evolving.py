@@ -360,7 +360,7 @@ def test_several_records_of_a_person_need_an_order(rules):
     plain = Veil(rules(columns={"key": "identifier"}, evolving={"record": "key"}), rng=Rng.from_seed(1))
     with pytest.raises(DataError, match="already have a record"):
         plain.insert(visits(["a", "a"], [1, 2], ["flu", "gout"]).drop_columns("visit"))
-    assert plain.counts.input == 0
+    assert plain.records.input == 0
 
 
 @pytest.mark.parametrize(("which", "value"), [("first", "flu"), ("last", "gout")])
@@ -558,7 +558,7 @@ def test_the_judge_notices_rows_and_events_that_change(rules):
     short = Ledger(ledger.entries, [ledger.persons[0][1:], ledger.persons[1]], [ledger.groups[0][1:], ledger.groups[1]])
     claims = [finding.claim for finding in verify(releases, policy, ledger=short).refuted]
     assert claims == ["the ledger lists every veiled record once"]
-    other = replace(releases[1], documents={"veil": releases[1].documents["veil"] | {"permutations": [[3, 2, 1, 0]]}})
+    other = replace(releases[1], metadata={"veil": releases[1].metadata["veil"] | {"permutations": [[3, 2, 1, 0]]}})
     assert "all publications have the same veil parameters" in [
         f.claim for f in verify([releases[0], other], policy).refuted
     ]

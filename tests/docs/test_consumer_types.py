@@ -27,7 +27,7 @@ def release(frame: Any, store: Path) -> None:
     assert_type(policy.quasi, tuple[str, ...])
     made = reticent.anonymize(frame, policy, method="local", seed=1)
     assert_type(made, reticent.Release)
-    assert_type(made.counts.published, int)
+    assert_type(made.records.published, int)
     assert_type(made.to_dir("out", format="parquet"), Path)
     assert_type(reticent.verify([made, "other"], "policy.yaml", original=frame), VerificationResult)
     assert_type(reticent.verify(made, policy).holds, bool)

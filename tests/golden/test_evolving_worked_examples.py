@@ -136,11 +136,11 @@ def test_algorithm_2_joins_two_nonsatisfied_classes(classes):
     change = classes.delete(np.array([0, 2], dtype=np.uint32), key=bytes(32))
     first, second, *rest = classes.classes_of(np.array([1, 3, 4, 5], dtype=np.uint32)).tolist()
     assert (first, rest) == (second, [2, 2])
-    assert (change.dissolved, change.relocated, change.held) == (1, 1, 0)
+    assert (change.dissolved, change.relocated, change.withheld) == (1, 1, 0)
 
 
 def test_algorithm_2_gives_the_last_nonsatisfied_class_to_the_smallest(classes):
     """Without tuple 1 bronchitis is left alone and joins one of the satisfied classes (lines 25 to 30)."""
     change = classes.delete(np.array([0], dtype=np.uint32), key=bytes(32))
     assert classes.classes_of(np.array([1, 2, 3, 4, 5], dtype=np.uint32)).tolist() == [1, 1, 1, 2, 2]
-    assert (change.dissolved, change.relocated, change.held) == (1, 1, 0)
+    assert (change.dissolved, change.relocated, change.withheld) == (1, 1, 0)

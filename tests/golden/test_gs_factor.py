@@ -109,5 +109,5 @@ def test_the_factor_moves_the_choice():
         columns = {name: {"role": "quasi", "hierarchy": {"tree": SPECS[name]}} for name in "ab"}
         settings = {"method": "optimal", "gs_factor": factor}
         policy = Policy(columns=columns, privacy={"k": 4, "suppression": 0.6}, table=settings)
-        lost.append(reticent.anonymize(table, policy, seed=1).counts.suppressed)
+        lost.append(reticent.anonymize(table, policy, seed=1).records.suppressed)
     assert lost[0] > lost[1]

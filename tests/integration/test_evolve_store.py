@@ -330,7 +330,7 @@ def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path, monkeypatch)
     assert table.delete(some.column("visit")).deleted == 3
     assert table.status()["records"] == 67
     table.insert(some)
-    assert table.publish(tmp_path / "whole").counts.published == 70
+    assert table.publish(tmp_path / "whole").records.published == 70
     assert loaded == [0, 3, 3, 3, 0, 70]
     with EvolvingTable.open(place) as again, pytest.raises(InternalError):
         again._driver._load(some).cut()

@@ -42,7 +42,7 @@ def test_what_duckdb_counts_is_what_one_machine_releases(tmp_path, privacy, meth
     made = duck.anonymize(written(tmp_path, table), wanted, tmp_path / "out")
     released = pq.read_table(tmp_path / "out" / "data.parquet")
     assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
-    assert made.counts == local.records
+    assert made.records == local.records
     assert made.guarantee == local.guarantee
     assert made.metrics == pytest.approx(dict(local.metrics))
     assert verify(tmp_path / "out", wanted).holds
@@ -90,7 +90,7 @@ def test_persons_with_several_records_are_counted_as_one_machine_does(tmp_path, 
     released = pq.read_table(tmp_path / "out" / "data.parquet")
     assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
     assert made.guarantee == local.guarantee
-    assert made.counts.suppressed
+    assert made.records.suppressed
     assert "persons" in made.guarantee.claims["l"]
 
 
@@ -106,7 +106,7 @@ def test_somebody_who_is_written_in_two_ways_is_counted_once(tmp_path, method):
         released = pq.read_table(tmp_path / str(kind) / "data.parquet")
         assert as_sorted(text(released)) == as_sorted(text(local.tables["data"]))
         assert made.guarantee == local.guarantee
-        assert made.counts == local.records
+        assert made.records == local.records
 
 
 def test_persons_that_the_policy_does_not_name_are_told_of_as_on_one_machine(tmp_path):

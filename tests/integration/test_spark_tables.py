@@ -28,7 +28,7 @@ def test_spark_equals_one_machine(spark, method, privacy):
     made = on_spark.release(spark.createDataFrame(table).repartition(3), wanted)
     released = made.frame.toArrow()
     assert as_sorted(released) == as_sorted(local.tables["data"])
-    assert made.counts == local.records
+    assert made.records == local.records
     assert made.guarantee == local.guarantee
     assert made.metrics == pytest.approx(dict(local.metrics))
     told = {name: {k: v for k, v in each.items() if k != "loss"} for name, each in local.explain["attributes"].items()}
@@ -58,8 +58,8 @@ def test_spark_counts_persons_as_one_machine_does(spark, method, privacy):
     made = tables.release(spark.createDataFrame(table), rules)
     assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
     assert made.guarantee == local.guarantee
-    assert made.counts == local.records
-    assert made.counts.suppressed
+    assert made.records == local.records
+    assert made.records.suppressed
     assert "persons" in made.guarantee.claims["l"]
 
 
@@ -73,7 +73,7 @@ def test_somebody_who_is_written_in_two_ways_is_counted_once(spark, method):
     made = on_spark.release(spark.createDataFrame(parted).repartition(3), wanted)
     assert as_sorted(made.frame.toArrow()) == as_sorted(local.tables["data"])
     assert made.guarantee == local.guarantee
-    assert made.counts == local.records
+    assert made.records == local.records
 
 
 def test_equal_rows_that_are_parted_keep_their_plain_cells_in_an_order_that_nobody_knows(spark):
@@ -178,7 +178,7 @@ def test_the_judge_on_spark_refutes_a_release_with_a_small_class(spark):
     assert {finding.claim for finding in verdict.refuted} >= {"k = 5", "l = 3 (distinct)"}
     told = on_spark.verify(replace(made, frame=made.frame.withColumn("person_id", made.frame["age"])), wanted)
     assert {finding.claim for finding in told.refuted} == {"only columns that the policy releases are published"}
-    short = on_spark.verify(replace(made, frame=made.frame.limit(made.counts.published - 1)), wanted)
+    short = on_spark.verify(replace(made, frame=made.frame.limit(made.records.published - 1)), wanted)
     assert not short.holds
 
 

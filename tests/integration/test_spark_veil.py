@@ -50,7 +50,7 @@ def test_spark_shows_what_one_machine_shows(spark, tmp_path):
         made = on_spark.release(spark.createDataFrame(rows).repartition(3), wanted, store=store)
     shown = made.frame.toArrow()
     assert as_sorted(text(shown)) == as_sorted(text(local.tables["data"]))
-    assert made.counts == local.records
+    assert made.records == local.records
     assert made.metadata["veil"] == local.metadata["veil"], "the noise of eta, too"
     assert made.guarantee.claims == local.guarantee.claims
     assert any("ledger" in word for word in made.guarantee.not_covered)

@@ -178,7 +178,7 @@ def test_a_share_that_is_not_stated_is_none(policy):
     release, original = engine(policy, people())
     veil = dict(release.metadata["veil"])
     for eta in (None, [], [2.0] * 3, "none"):
-        inside, outside = refuted(replace(release, documents={"veil": veil | {"omission_rate": eta}}), policy, original)
+        inside, outside = refuted(replace(release, metadata={"veil": veil | {"omission_rate": eta}}), policy, original)
         assert TRUTH in inside & outside
 
 
@@ -233,6 +233,6 @@ def test_a_domain_with_two_spellings_of_a_value_is_refuted(policy):
     release, _ = engine(policy, people())
     veil = dict(release.metadata["veil"])
     veil["domain"] = ["Flu", *veil["domain"][1:]]
-    forged = replace(release, documents={"veil": veil})
+    forged = replace(release, metadata={"veil": veil})
     claims = {finding.claim for finding in verify(forged, policy, kind="table").refuted}
     assert "no two values are variants of one value" in claims

@@ -119,7 +119,7 @@ def _keys(release, data):
 def _judged(release, document, policy, data):
     from dataclasses import replace
 
-    changed = replace(release, documents={**release.documents, "veil": document})
+    changed = replace(release, metadata={**release.metadata, "veil": document})
     return verify(changed, policy, original=Input(data)) if data is not None else verify(changed, policy)
 
 
@@ -146,7 +146,7 @@ def _without_totals(place):
         veil = {word: part for word, part in found.metadata["veil"].items() if word != "counts"}
         from dataclasses import replace
 
-        replace(found, documents={**found.metadata, "veil": veil}).to_dir(folder)
+        replace(found, metadata={**found.metadata, "veil": veil}).to_dir(folder)
     return reticent.read(folder)
 
 

@@ -96,7 +96,7 @@ def same_seed_same_releases(case: Case) -> None:
 
 def same(first, second) -> bool:
     return len(first) == len(second) and all(
-        a.counts == b.counts
+        a.records == b.records
         and a.tables.keys() == b.tables.keys()
         and all(a.tables[n].equals(b.tables[n]) for n in a.tables)
         for a, b in zip(first, second, strict=True)

@@ -103,10 +103,10 @@ class History(RuleBasedStateMachine):
         rows = release.tables["data" if self.method == "veil" else "qit"]
         shown = Counter(rows.column("zip").to_pylist())
         assert shown <= Counter(f"z{z}" for z, _ in self.model.values())
-        assert shown.total() + release.counts.held == len(self.model)
+        assert shown.total() + release.records.withheld == len(self.model)
         if self.method == "veil":
             self.trails(release)
-        elif release.counts.held == 0:
+        elif release.records.withheld == 0:
             st_ = release.tables["st"]
             offered = Counter()
             for value, count in zip(st_.column("value").to_pylist(), st_.column("count").to_pylist(), strict=True):

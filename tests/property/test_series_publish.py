@@ -83,9 +83,9 @@ def test_every_release_holds(model, seed, n, m, stray):
     assert verdict.holds, [(f.claim, f.measured, f.where) for f in verdict.refuted]
     assert not verdict.unchecked
     for release in releases:
-        assert release.counts.rows_in == n == release.counts.published + release.counts.held
+        assert release.records.input == n == release.records.published + release.records.withheld
         fakes = release.tables["counterfeits"].column("count").to_pylist()
-        assert release.tables["data"].num_rows == release.counts.published + sum(fakes)
+        assert release.tables["data"].num_rows == release.records.published + sum(fakes)
 
 
 @settings(max_examples=12)

@@ -165,7 +165,7 @@ class Walk:
         for value, count in zip(ill.column("value").to_pylist(), ill.column("count").to_pylist(), strict=True):
             offered[value] += count
         assert offered <= Counter(f"v{value:02d}" for _, value in self.live.values())
-        assert offered.total() == qit.num_rows == len(self.live) - release.counts.held
+        assert offered.total() == qit.num_rows == len(self.live) - release.records.withheld
 
     def run(self) -> None:
         self.insert()
