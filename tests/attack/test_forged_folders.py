@@ -182,7 +182,7 @@ def test_papers_nested_without_end_are_damaged(tmp_path, name):
     content = (folder / name).read_text().rstrip()[:-1]
     (folder / name).write_text(content + ', "more": ' + "[" * 99_999 + "]" * 99_999 + "}\n")
     if name == "release.json":
-        with pytest.raises(DataError, match="damaged"):
+        with pytest.raises(DataError, match="corrupt"):
             verify(folder, policy)
     else:
         assert not judged(folder, policy, follow=False).holds

@@ -205,7 +205,7 @@ PAPERS = {
         WORDS,
     ),
     "a column that is a cell": (
-        told("a reader who knows what a column that is released as it is says of a person (p1 has d3)"),
+        told("an attacker who knows what a plain (unchanged) column says about a person (p1 has d3)"),
         WORDS,
     ),
     "against": (against, WORDS),
@@ -281,7 +281,7 @@ def test_rows_do_not_stand_by_what_is_known_of_persons(tmp_path, what):
 
 
 def test_a_guarantee_may_name_columns_and_how_many_more():
-    words = "a reader who knows what a column that is released as it is says of a person (a, b and {} more)"
+    words = "an attacker who knows what a plain (unchanged) column says about a person (a, b and {} more)"
     assert not find_unknown_sentences(AGAINST["generalized"], [words.format(32)], ["a", "b"])
     assert find_unknown_sentences(AGAINST["generalized"], [words.format("p1")], ["a", "b"]) == ["sentence 1"]
 

@@ -106,5 +106,5 @@ def test_a_kernel_that_nobody_tells_of_is_refused(place):
     (place / "policy.yaml").write_text(POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}"))
     done = begin(place)
     assert isinstance(done.exception, DataError), done.output
-    assert "further ones of somebody" in str(done.exception)
+    assert "too few later records" in str(done.exception)
     assert not (place / "prior.csv").exists()

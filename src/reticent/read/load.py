@@ -80,7 +80,7 @@ def parts_of(place: str | Path, *, name: str = "release") -> Parts:
 def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], metadata: Mapping[str, Any]) -> Parts:
     """Build the parts of a release from its manifest, tables and metadata."""
     counts, explain = manifest.get("records", {}), manifest.get("explain", {})
-    rows_in = explain.get("input_rows", {}) if manifest["shape"] == "linked" else {}
+    input_rows = explain.get("input_rows", {}) if manifest["shape"] == "linked" else {}
     return Parts(
         shape=str(manifest["shape"]),
         kind=str(manifest.get("kind", "")),
@@ -88,7 +88,7 @@ def from_manifest(manifest: Mapping[str, Any], tables: Mapping[str, pa.Table], m
         veil=metadata.get("veil"),
         codebook=metadata.get("codebook", {}),
         missing=int(counts.get("suppressed", 0)) + int(counts.get("withheld", 0)),
-        missing_of={name: int(rows) - int(explain["published_rows"][name]) for name, rows in rows_in.items()},
+        missing_of={name: int(rows) - int(explain["published_rows"][name]) for name, rows in input_rows.items()},
     )
 
 

@@ -73,7 +73,7 @@ def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
         shard(policy, 1, snapshot, Rng.from_seed(6))
     with pytest.raises(StateError, match="another key"):
         shard(policy, 2, snapshot)
-    with pytest.raises(StateError, match="damaged"):
+    with pytest.raises(StateError, match="corrupt"):
         shard(policy, 1, snapshot[:-3])
 
 

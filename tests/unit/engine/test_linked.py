@@ -31,8 +31,8 @@ RULES = {
     "columns": {
         "pid": "identifier",
         "sex": "quasi",
-        "start": {"role": "quasi", "hierarchy": DATES, "identifier": {"shift": 30}},
-        "end": {"role": "quasi", "hierarchy": DATES, "identifier": {"shift": 30}},
+        "start": {"role": "quasi", "hierarchy": DATES, "transform": {"shift": 30}},
+        "end": {"role": "quasi", "hierarchy": DATES, "transform": {"shift": 30}},
         "diagnosis": "sensitive",
     },
     "privacy": {"k": 2},
@@ -179,15 +179,15 @@ def test_a_value_of_too_many_is_refused():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"person": None}, "which column is the person"),
-        ({"privacy": {"t": 0.1}}, "keep k and l"),
-        ({"person": {"column": "pid", "records": "first"}}, "all records count"),
-        ({"columns": RULES["columns"] | {"other": "quasi"}}, "no table has the column 'other'"),
-        ({"columns": RULES["columns"] | {"end": {"role": "quasi", "identifier": {"shift": 3}}}}, "one shift"),
+        ({"person": None}, "write person: COLUMN"),
+        ({"privacy": {"t": 0.1}}, "support only k"),
+        ({"person": {"column": "pid", "records": "first"}}, "records must be all"),
+        ({"columns": RULES["columns"] | {"other": "quasi"}}, "'other' is in no table"),
+        ({"columns": RULES["columns"] | {"end": {"role": "quasi", "transform": {"shift": 3}}}}, "the same shift"),
         ({"tables": RULES["tables"] | {"x": {"person": "pid", "columns": ["sex"]}}}, "two tables"),
         (
             {"tables": {"a": {"person": "pid", "visit": "v", "columns": ["sex", "start", "end", "diagnosis"]}}},
-            "holds the visits",
+            "table of visits",
         ),
         ({"tables": {"mapping": "omop", "schema": "a b"}}, "plain name"),
         ({"privacy": {}}, "no requirement"),
@@ -200,9 +200,9 @@ def test_policies_that_do_not_fit_are_refused(change, words):
 
 
 def test_other_doors_refuse(tmp_path):
-    with pytest.raises(PolicyError, match="several tables"):
+    with pytest.raises(PolicyError, match="linked tables"):
         publisher(POLICY, "table", "optimal", rng=Rng.from_seed(1))
-    with pytest.raises(PolicyError, match="several tables"):
+    with pytest.raises(PolicyError, match="linked tables"):
         Series(tmp_path / "s.db", POLICY).publish(tables()["patients"])
     with pytest.raises(PolicyError, match="one method"):
         anonymize(tables(), POLICY, method="optimal")
@@ -256,5 +256,5 @@ def test_a_recipient_asks_linked_tables_as_one(tmp_path):
     assert answer.low <= len(women) <= answer.high
     whole = received.count("D1")
     assert whole.low <= len([i for i in range(48) if i % 5 == 1]) <= whole.high
-    with pytest.raises(PolicyError, match="No table has that column"):
+    with pytest.raises(PolicyError, match="No table has the sensitive column"):
         reticent.read(tmp_path / "out", sensitive="other")

@@ -83,7 +83,7 @@ def test_a_series_without_a_limit_says_so():
     """`max_risk: 1` is the paper's: that no value is more likely than 1 would be no promise."""
     _, engine = series()
     sentences = claims_in_words(publish(engine, FIRST).guarantee.claims)
-    assert "no limit is kept for how likely a value of a person becomes, given all releases" in sentences
+    assert "all releases together set no limit on the probability of a value of a person" in sentences
 
 
 ONE_WAY = """\

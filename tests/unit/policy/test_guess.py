@@ -128,7 +128,7 @@ def test_reasons_quote_no_value():
 def test_a_column_called_patient_is_never_released():
     found = columns(patient=[f"p{i % 7}" for i in range(N)], admitted=[f"{i % 28 + 1:02d}.03.2024" for i in range(N)])
     assert found["patient"].role == "identifier"
-    assert (found["admitted"].role, found["admitted"].hierarchy["written"]) == ("quasi", "DD.MM.YYYY")
+    assert (found["admitted"].role, found["admitted"].hierarchy["format"]) == ("quasi", "DD.MM.YYYY")
 
 
 def test_nice_numbers():

@@ -52,7 +52,7 @@ def test_bottom_and_top_make_the_ends_open():
 
 
 def test_intervals_that_cut_through_one_another_are_refused():
-    with pytest.raises(PolicyError, match="level 2 cuts through"):
+    with pytest.raises(PolicyError, match="level 2 splits"):
         make({"intervals": [4, 6]}, [1, 3, 5, 7])
 
 

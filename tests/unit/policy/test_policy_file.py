@@ -114,7 +114,7 @@ def test_the_hash_covers_the_files(tmp_path):
         ("person: patient_id", "person: patientid", 2, ["person", "did you mean 'patient_id'"]),
         ("person: patient_id", "person: ward", 2, ["person", "identifier"]),
         ("intervals: [5, 10, 20, 40]", "intervals: [0]", 6, ["columns.age", "above 0"]),
-        ("intervals: [5, 10, 20, 40]", "intervals: [[5, 3]]", 6, ["columns.age", "rise"]),
+        ("intervals: [5, 10, 20, 40]", "intervals: [[5, 3]]", 6, ["columns.age", "increase"]),
         ("{prefix: 5}", "{prefix: 5, file: x.csv}", 8, ["columns.zip", "exactly one"]),
         ("{prefix: 5}", "x.csv", 8, ["columns.zip", "{file: tree.csv}"]),
         ("version: 1", "version: 2", 2, ["version"]),
@@ -186,7 +186,7 @@ def test_words_of_earlier_versions_are_refused_with_the_new_word(tmp_path, writt
 @pytest.mark.parametrize("section", ["evolving: {l: 2}", "stream: {l: 2}", "series: {m: 2}"])
 def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, section):
     head = "version: 1\ncolumns: {age: quasi, ill: sensitive}\nprivacy: {l: 8}\n"
-    with pytest.raises(PolicyError, match="laxer than l = 8"):
+    with pytest.raises(PolicyError, match="less than l = 8"):
         Policy.load(write(tmp_path, head + section))
     stricter = Policy.load(write(tmp_path, head + section.replace("2", "9")))
     assert 9 in {stricter.l_of("evolving"), stricter.l_of("stream"), stricter.m}
@@ -212,7 +212,7 @@ def test_a_section_may_be_stricter_than_privacy_and_never_laxer(tmp_path, sectio
         ),
         (
             {"series": {"method": "veil"}},
-            "series: veil, l = 3, no prior (not measured), without a kernel: later values that differ are not offered; keeps l of privacy; k and t of privacy are not kept by series veil",
+            "series: veil, l = 3, no prior (not measured), without a kernel: a person's later values that differ are omitted; keeps l of privacy; k and t of privacy are not kept by series veil",
         ),
         (
             {"stream": {"method": "castle"}},
@@ -227,7 +227,7 @@ def test_every_section_says_what_it_keeps_of_privacy(section, words):
     assert words in notes
     kind = next(iter(section))
     demands = {note[0]: note for note in notes if note[1:4] == " = "}
-    assert all(" asks: " in note for note in demands.values())
+    assert all(": " in note for note in demands.values())
     for name, note in demands.items():
         assert note.endswith(f"NOT kept by the releases of {kind}") == (name not in getattr(policy, kind).keeps)
 
@@ -267,7 +267,7 @@ def test_aliases_are_refused_before_they_unfold(tmp_path):
         f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 9)}]\n" for at in range(1, 10)
     )
     (tmp_path / "p.yaml").write_text(bomb)
-    with pytest.raises(PolicyError, match="line 2: a policy has no aliases"):
+    with pytest.raises(PolicyError, match="line 2: aliases"):
         Policy.load(tmp_path / "p.yaml")
 
 
@@ -292,12 +292,12 @@ def test_impossible_numbers_are_refused(privacy):
 
 
 @pytest.mark.parametrize("section", ["evolving", "series", "stream"])
-def test_sealed_is_refused_with_what_to_write_instead(tmp_path, section):
+def test_a_removed_method_is_refused(tmp_path, section):
     text = GOOD.partition("evolving:")[0] + f"{section}: {{method: sealed}}\n"
-    with pytest.raises(PolicyError, match=r"line 13: .*method: veil.*prior: \{file: prior.csv\}.*person.*store"):
+    with pytest.raises(PolicyError, match=r"line 13: .*'sealed' is unknown"):
         Policy.load(write(tmp_path, text))
 
 
 def test_settings_of_the_method_that_went_are_not_known(tmp_path):
-    with pytest.raises(PolicyError, match="'epochs' is not known here"):
+    with pytest.raises(PolicyError, match="'epochs' is unknown"):
         Policy.load(write(tmp_path, GOOD.replace("stream: {method: veil, l: 10}", "stream: {epochs: fixed}")))

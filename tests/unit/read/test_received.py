@@ -102,7 +102,7 @@ def test_generalised_bounds_hold_and_groups_meet_the_cells_that_may_be_theirs(ta
             truth = true_count(table, "flu", lambda age, sex, a=low, mine=row["sex"]: age >= a and sex == mine)
             assert row["low"] <= truth <= row["high"]
             assert row["low"] <= row["estimate"] <= row["high"]
-    assert any("worst case" in note for note in answer.notes)
+    assert any("worst-case" in note for note in answer.notes)
     share = received.share("flu", where="age>=60")
     assert 0 <= share.low <= share.estimate <= share.high <= 1
 
@@ -144,7 +144,7 @@ def test_wrong_words_are_answered_with_the_nearest_right_one(anatomy, tmp_path):
         received.count("astma")
     with pytest.raises(PolicyError, match="Did you mean 'sex'"):
         received.count("flu", by="sx")
-    with pytest.raises(PolicyError, match="hidden"):
+    with pytest.raises(PolicyError, match="cannot be used in a condition"):
         received.count("flu", where="ill=flu")
     with pytest.raises(PolicyError):
         received.count("flu", interval=95)
@@ -198,7 +198,7 @@ def veil_stream(folder, simulate, stretched, n=6000, jump=True):
             "seq": i,
             "quasi": {"sex": "fm"[rows[i]], "age": int(i % 90)},
             "plain": {},
-            "row": int(rows[i]),
+            "stratum": int(rows[i]),
             "event": 0,
             "candidates": [ILLS[code] for code in sets[i]],
         }
@@ -244,7 +244,7 @@ def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate,
     received = reticent.read(file)
     plain, smooth = received.count("gout"), received.count("gout", smooth=True)
     assert (plain.low, plain.high) == (smooth.low, smooth.high)
-    assert any("not unbiased" in note for note in smooth.notes)
+    assert any("biased" in note for note in smooth.notes)
     shares = received.shape.shares(np.eye(8)[3]).sum()
     assert abs(smooth.estimate - shares) <= abs(plain.estimate - shares)
     # The outbreak is plain to see, so that little is drawn.
@@ -271,16 +271,16 @@ def test_numbers_are_values_and_what_is_no_question_is_refused(general):
     received = reticent.read(general)
     with pytest.raises(PolicyError, match="no value '5'"):
         received.count(5)
-    with pytest.raises(PolicyError, match="No value is named"):
+    with pytest.raises(PolicyError, match="values is empty"):
         received.count([])
-    with pytest.raises(PolicyError, match="could not be read"):
+    with pytest.raises(PolicyError, match="cannot be parsed"):
         received.count("flu", where=5)
     with pytest.raises(PolicyError, match="no column '5'"):
         received.count("flu", by=5)
     with pytest.raises(PolicyError, match="between 0 and 1"):
         received.count("flu", interval="95")
     for joined in ("age>=60 and sex=f", "sex=f AND age>=60", "sex=f or age<3"):
-        with pytest.raises(PolicyError, match="holds another one"):
+        with pytest.raises(PolicyError, match="contains another condition"):
             received.count("flu", where=joined)
 
 
@@ -325,7 +325,7 @@ def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
     stretch[7] = 3 * SLOT_LENGTH - stretch[:7].sum()
     book["veil"]["segments"] = [stretch.tolist()] * 2
     (tmp_path / "feed.ndjson.codebook.json").write_text(json.dumps(book))
-    with pytest.raises(PolicyError, match="cannot be told"):
+    with pytest.raises(PolicyError, match="cannot be estimated"):
         reticent.read(file).count("asthma")
 
 
@@ -385,12 +385,12 @@ def test_a_condition_that_nobody_fulfils_is_said_and_everybody_is_exact(tmp_path
     received = reticent.read(file)
     assert "Did you mean" not in "".join(received.count("flu", where="sex=f").notes)
     assert any(
-        "No published record fulfils 'age>=300'" in note for note in received.count("flu", where="age>=300").notes
+        "No published record matches 'age>=300'" in note for note in received.count("flu", where="age>=300").notes
     )
     assert [(row["low"], row["high"]) for row in received.count(by="sex").to_list()] == [
         (number, number) for number in np.bincount(rows).tolist()
     ]
-    with pytest.raises(ConnectorError, match="cannot be written"):
+    with pytest.raises(ConnectorError, match="Cannot write"):
         received.count("flu", by="sex").plot(tmp_path / "nowhere" / "a.svg")
     with pytest.raises(DataError, match="SQLite and PostgreSQL"):
         reticent.read("mysql://host/name")
@@ -404,7 +404,7 @@ def test_combinations_of_many_columns_are_told_apart():
 
 
 @pytest.mark.parametrize(
-    "entry", [{"counts": []}, {"counts": {"withheld": "x"}}, {"files": []}, {"files": {}}], ids=str
+    "entry", [{"records": []}, {"records": {"withheld": "x"}}, {"files": []}, {"files": {}}], ids=str
 )
 def test_a_release_without_the_form_of_one_is_bad_data_and_no_bug(general, tmp_path, entry):
     folder = tmp_path / "release"

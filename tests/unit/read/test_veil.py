@@ -96,7 +96,7 @@ def test_a_value_in_every_set_cannot_be_counted(stretched):
     veil = veil_of(stretches, orders_of(3, 4))
     records = Records(np.zeros(2, dtype=int), np.array([[0, 1], [0, 2]]))
     for code in range(3):
-        with pytest.raises(PolicyError, match="In 1 of 1 rows"):
+        with pytest.raises(PolicyError, match="1 of 1 strata"):
             counts(veil, records, np.eye(3)[code])
     assert counts(veil, records, np.ones(3)).estimate == pytest.approx([2])
     assert counts(veil, records, np.zeros(3)).estimate == pytest.approx([0])
@@ -109,7 +109,7 @@ def test_rows_without_records_do_not_matter(stretched):
 
 
 def test_a_line_that_is_not_filled_is_refused():
-    with pytest.raises(DataError, match="does not fill"):
+    with pytest.raises(DataError, match="do not sum to l"):
         build_channel(np.array([SLOT_LENGTH, 5], dtype=np.uint64), np.array([[0, 1]]))
 
 
@@ -271,7 +271,7 @@ def test_later_events_need_the_first_set_and_the_kernel(simulate, stretched):
     assert 0.93 <= ((answer.low <= true) & (true <= answer.high)).mean() <= 0.98
     alone = counts(veil, Records(records.strata, records.candidates, groups), target, groups=times)
     assert abs(((alone.estimate - true) / np.sqrt(alone.variance)).mean()) > 0.5
-    with pytest.raises(PolicyError, match="first set"):
+    with pytest.raises(PolicyError, match="first event"):
         scores(veil, records, target)
 
 
@@ -306,7 +306,7 @@ def test_totals_draw_counts_toward_them_without_bias(simulate, stretched):
         groups = (rng.random(n) < 0.3).astype(int)
         exact = np.bincount(rows * 12 + truth, minlength=24).reshape(2, 12)
         totals = NoisyCounts(exact + rng.normal(0, noise**0.5, exact.shape), noise)
-        known = dataclasses.replace(veil, totals=totals)
+        known = dataclasses.replace(veil, noisy_counts=totals)
         known.reuse_channels(veil)
         records = Records(rows, simulate(rng, truth, rows, stretches, orders), groups)
         whole = cells(known, rows, scores(known, records, target), np.zeros(n, dtype=int), 1)

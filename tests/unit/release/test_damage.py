@@ -45,10 +45,10 @@ def test_the_states_of_columns():
     columns, words = told()
     assert (columns["sex"].state, columns["age"].state, columns["town"].state) == ("kept", "coarser", "suppressed")
     text = "\n".join(words)
-    assert "Wiped, every record shows *: town." in text
-    assert "As they were: sex and 1 plain." in text
-    assert "No record was left out." in text
-    assert "'town' costs most" in text
+    assert "Suppressed in all records (*): town." in text
+    assert "Unchanged: sex and 1 plain." in text
+    assert "No record was suppressed." in text
+    assert "'town' has the highest loss" in text
     assert "coarser" in next(line for line in words if line.strip().startswith("age"))
 
 
@@ -63,7 +63,7 @@ def test_who_was_left_out_and_why():
     rules = policy("optimal", k=5, suppression=0.05)
     release = reticent.anonymize(odd, rules, seed=1)
     words = describe_changes(release, column_changes(release, odd, rules), rules)
-    assert any("1 of 60 records were left out (1.7%): 1 fitted in no class" in line for line in words)
+    assert any("1 of 60 records were suppressed (1.7%): 1 fit in no class" in line for line in words)
 
 
 def test_releases_that_keep_quasi_identifiers_have_no_damage():

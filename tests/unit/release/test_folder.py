@@ -59,7 +59,7 @@ def test_what_is_no_release_is_refused(tmp_path):
     with pytest.raises(DataError, match=r"release\.json"):
         Release.from_dir(tmp_path)
     (tmp_path / "release.json").write_text("{")
-    with pytest.raises(DataError, match="damaged"):
+    with pytest.raises(DataError, match="corrupt"):
         Release.from_dir(tmp_path)
     (tmp_path / "release.json").write_text(json.dumps({"format": 7}))
     with pytest.raises(DataError, match="format"):

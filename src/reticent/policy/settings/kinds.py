@@ -14,9 +14,7 @@ Loss = Literal["loss", "ncp", "discernibility", "average_class_size", "precision
 class SupervisionSettings(Section):
     """How `method: supervised` measures the utility of attributes."""
 
-    target: str | None = Field(
-        default=None, description="column that the classifier predicts; default: the sensitive column"
-    )
+    target: str | None = Field(default=None, description="column to predict; default: the sensitive column")
     sample: int = Field(default=2000, ge=30, description="records drawn to build the utility tree")
     folds: int = Field(default=3, ge=2, description="folds of the cross-validation")
     kernel: Literal["rbf", "linear"] = Field(default="rbf", description="kernel of the support vector machine")
@@ -36,9 +34,7 @@ class TableSettings(KindSection):
         description="criterion of `auto`: error of counts, or accuracy of a classifier; default: the loss",
     )
     target: str | None = Field(default=None, description="column that the classifier of `purpose: model` predicts")
-    important: list[str] = Field(
-        default_factory=list, description="quasi-identifiers with four times the weight of others"
-    )
+    important: list[str] = Field(default_factory=list, description="quasi-identifiers with fourfold weight")
     gs_factor: float = Field(
         default=0.5,
         ge=0,
@@ -132,9 +128,7 @@ class StreamSettings(KindSection):
     generation: Literal["distinct", "literal"] = "distinct"
     draw_limit: int = Field(default=5_000, ge=1, description="draws after which `generation: literal` gives up")
     # castle
-    delta: int = Field(
-        default=1_000, ge=1, description="number of later records after which a record must be published"
-    )
+    delta: int = Field(default=1_000, ge=1, description="later records that a record may wait for")
     beta: int = Field(default=50, ge=1, description="clusters that may be open at the same time")
     mu: int = Field(default=100, ge=1, description="published clusters whose average loss is the threshold")
     reuse: int = Field(default=256, ge=0, description="published clusters kept for reuse")

@@ -179,5 +179,5 @@ def test_what_cannot_be_kept_is_refused():
         reticent.anonymize(table(40), policy(average_risk=0.02), seed=1)
     with pytest.raises(PolicyError, match="generalize"):
         reticent.anonymize(table(), policy("anatomy", l=2, average_risk=0.5), seed=1)
-    with pytest.raises(PolicyError, match="population cannot be read"):
+    with pytest.raises(PolicyError, match="cannot read the population"):
         reticent.anonymize(table(), policy(k_map={"k": 5, "file": "nowhere.csv"}).model_copy(), seed=1)

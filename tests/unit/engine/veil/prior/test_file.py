@@ -45,5 +45,5 @@ def test_strata_that_nobody_would_reach_are_refused(tmp_path, strata, hidden):
     if not hidden:
         assert len(read_strata(file).strata) == len(strata)
         return
-    with pytest.raises(PolicyError, match=f"{hidden} strata of prior.csv stand behind wider ones"):
+    with pytest.raises(PolicyError, match=f"{hidden} strata of prior.csv come after wider strata"):
         read_strata(file)
