@@ -83,7 +83,7 @@ def coarser(line):
 
 
 def in_another_row(line):
-    line["row"] = 2
+    line["stratum"] = 2
 
 
 def with_a_point(line):
@@ -126,7 +126,7 @@ def test_lines_of_a_stream_that_differ_by_their_truths_are_refuted(tmp_path, met
     assert verify(sink, places[1], original=places[0]).holds == (told is None)
 
 
-@pytest.mark.parametrize("told", [None, "row", "plain"])
+@pytest.mark.parametrize("told", [None, "stratum", "plain"])
 def test_later_lines_of_a_person_that_differ_by_their_truths_are_refuted(tmp_path, told):
     counts = "".join(f"{sex},{name},{10 + at}\n" for sex in "fm" for at, name in enumerate(NAMES))
     (tmp_path / "prior.csv").write_text(f"sex,value,count\n{counts}")
@@ -143,11 +143,12 @@ def test_later_lines_of_a_person_that_differ_by_their_truths_are_refuted(tmp_pat
     assert not ended.value.code
     lines = [json.loads(line) for line in (tmp_path / "out.ndjson").read_text().splitlines()]
     line = next(line for line in lines if line["event"] > 0)
-    if told == "row":
-        line["row"] = 1 - line["row"]
+    if told == "stratum":
+        line["stratum"] = 1 - line["stratum"]
     elif told == "plain":
         line["plain"] = "whatever"
     (tmp_path / "out.ndjson").write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
     verdict = verify(places[3], places[1], original=places[0])
     assert verdict.holds is (told is None), verdict
-    assert told != "row" or "later events have the stratum of the first event" in [one.claim for one in verdict.refuted]
+    claims = [one.claim for one in verdict.refuted]
+    assert told != "stratum" or "later events have the stratum of the first event" in claims

@@ -117,7 +117,7 @@ def judged(folder, policy, *, follow=True):
     if follow:
         content = json.loads((folder / "release.json").read_text())
         book = json.loads((folder / "codebook.json").read_text())
-        book["records"], seen = content["counts"], read_release(folder, "")
+        book["records"], seen = content["records"], read_release(folder, "")
         book["columns"] = describe_columns(dict(seen.tables), seen.shape, policy)
         with contextlib.suppress(TypeError, ValueError, AttributeError):
             book["guarantee"] = content["guarantee"] | {"words": claims_in_words(content["guarantee"]["claims"])}
@@ -248,9 +248,9 @@ def test_rows_of_linked_tables_stand_by_their_pseudonyms(tmp_path):
 @pytest.mark.parametrize(
     "lie",
     [
-        lambda content: content["counts"].update(published=5),
-        lambda content: content["explain"]["published"].update(ills=-3),
-        lambda content: content["explain"]["input"].update(ills=5),
+        lambda content: content["records"].update(published=5),
+        lambda content: content["explain"]["published_rows"].update(ills=-3),
+        lambda content: content["explain"]["input_rows"].update(ills=5),
         lambda content: content["explain"].update(persons=7),
         lambda content: content["explain"].update(classes=10**6),
     ],

@@ -16,7 +16,7 @@ from reticent.errors import GuaranteeError, PolicyError
 from reticent.publication import linked as publication
 
 K, L, PEOPLE = 4, 2, 120
-DATES = {"role": "quasi", "hierarchy": {"dates": ["day", "month", "quarter", "year"]}, "identifier": {"shift": 15}}
+DATES = {"role": "quasi", "hierarchy": {"dates": ["day", "month", "quarter", "year"]}, "transform": {"shift": 15}}
 RULES = {
     "version": 1,
     "person": "pid",
@@ -226,7 +226,7 @@ def test_a_span_of_days_is_one_too():
         "tables": {"mapping": "fhir", "columns": {"stay": stay}},
         "columns": {**RULES["columns"], "stay": "plain"},
     }
-    with pytest.raises(PolicyError, match="'stay' is a date or a span"):
+    with pytest.raises(PolicyError, match="'stay' is a date or a number of days"):
         Policy.from_dict(RULES | change)
 
 
@@ -236,7 +236,7 @@ def test_a_date_in_disguise_is_refused_too(form):
     days = [dt.date.fromisoformat(day) for day in tables["Condition"]["onset_date"].to_pylist()]
     days = pa.array([f"{day:{form}}" for day in days])
     tables["Condition"] = tables["Condition"].set_column(2, "diagnosis", days)
-    with pytest.raises(PolicyError, match="diagnosis holds dates"):
+    with pytest.raises(PolicyError, match="diagnosis contains dates"):
         anonymize(tables, POLICY)
 
 

@@ -27,7 +27,7 @@ POLICY = Policy.from_dict(
             "pid": "identifier",
             "born": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}},
             "sex": "quasi",
-            "day": {"role": "quasi", "hierarchy": {"dates": ["day", "month", "year"]}, "identifier": {"shift": 9}},
+            "day": {"role": "quasi", "hierarchy": {"dates": ["day", "month", "year"]}, "transform": {"shift": 9}},
             "kind": "quasi",
             "diagnosis": "sensitive",
             "drug": "sensitive",
@@ -167,7 +167,7 @@ def test_the_judge_refutes(release, bug):
     [
         ("a visit of another", "every visit in a row belongs to the person of the row"),
         ("a visit of nobody", "every person in a row is in the table of persons"),
-        ("a person twice", "persons are named once"),
+        ("a person twice", "the table of persons lists each of them once"),
     ],
 )
 def test_references_are_followed(release, bug, claim):
@@ -202,7 +202,7 @@ def test_the_gate_compares_with_the_input(monkeypatch, bug):
         if bug == "twice":
             places["visits"] = places["visits"].copy()
             places["visits"][1] = places["visits"][0]
-        return replace(linked, release=replace(linked.release, tables=parts), places=places)
+        return replace(linked, release=replace(linked.release, tables=parts), source_rows=places)
 
     monkeypatch.setattr(publication, "release_tables", broken)
     with pytest.raises(GuaranteeError, match="verifier refuted"):

@@ -86,7 +86,7 @@ def test_a_release_that_quotes_less_than_she_reaches_is_flagged(now, plain):
 def test_her_model_may_come_from_outside(past, now, rules, plain):
     external = past.slice(0, 5000).cast(past.schema.set(3, pa.field("age", pa.string())))
     outcome = informed_attacker(naive.evidence([naive.veiled(now, plain)], plain, now, external=external))
-    assert "outside table" in outcome.notes[0]
+    assert "external table" in outcome.notes[0]
     assert outcome.figures["ratio"] > 1.5
 
 
@@ -137,7 +137,7 @@ def test_two_publications_of_one_house_say_the_same_and_two_houses_tell(now, rul
     told = joint(naive.evidence([first, other], rules, now))
     assert told.claim is None
     assert told.accuracy > 2 * weight
-    assert "2 houses" in told.notes[-1]
+    assert "2 veil parameter sets" in told.notes[-1]
 
 
 def test_absence_tells_where_persons_are_held_back_for_their_value(past, now, rules):
@@ -165,7 +165,7 @@ def test_a_veiled_stream_is_read_from_its_lines_and_codebook(tmp_path, now, rule
             "seq": int(row["ticket"][1:]),
             "quasi": {"sex": row["sex"], "age": row["age"]},
             "plain": {"ticket": row["ticket"]},
-            "row": row["row"],
+            "stratum": row["stratum"],
             "event": row["event"],
             "candidates": [row[f"ill_{slot}"] for slot in range(1, L + 1)],
         }

@@ -40,8 +40,8 @@ def prior(folder, values, *seed):
 def test_a_release_says_that_its_prior_was_seeded(tmp_path, seed, flagged):
     draw = random.Random(1)
     values = [draw.choice(ILLS) for _ in range(600)]
-    seen = prior(tmp_path / "parameters_digest", values, *seed)
-    folder = tmp_path / "parameters_digest"
+    seen = prior(tmp_path / "house", values, *seed)
+    folder = tmp_path / "house"
     run("anonymize", folder / "now.csv", "-p", folder / "policy.yaml", "-o", folder / "out", "--store", folder / "a.db")
     assert json.loads((folder / "out" / "release.json").read_text())["seeded"] is flagged
     run("verify", folder / "out", "-p", folder / "policy.yaml", "--original", folder / "now.csv")

@@ -58,7 +58,7 @@ def stream(policy, store, data):
     with Stream(policy, store=store) as feed:
         lines = feed.push(data)
         feed.close()
-    return SimpleNamespace(counts=SimpleNamespace(published=lines.count(b"\n")), tables={})
+    return SimpleNamespace(records=SimpleNamespace(published=lines.count(b"\n")), tables={})
 
 
 DOORS = {
@@ -82,7 +82,7 @@ TELLERS = {
 def test_what_tells_the_value_is_not_published_beside_it(tmp_path, door, cells, role):
     """Whoever reads the column was right about everybody, or about all who have the one illness."""
     policy = Policy.from_dict(rules(tmp_path / "rules", role), base=tmp_path / "rules")
-    with pytest.raises(GuaranteeError, match="Column 'words' tells") as refusal:
+    with pytest.raises(GuaranteeError, match="Column 'words' discloses") as refusal:
         DOORS[door](policy, tmp_path / "house.db", table(TELLERS[cells]))
     assert "identifier" in str(refusal.value.hint)
     assert not any(value in str(refusal.value) for value in VALUES)

@@ -14,22 +14,22 @@ VALUES = [f"v{i:02d}" for i in range(12)]
 COLUMNS = ("rid", "pid", "household", "day", "tag", "sex", "ill")
 PERSONS = {
     "events": {"column": "pid", "events": "day"},
-    "slot_length": "pid",
+    "one": "pid",
     "last": {"column": "pid", "records": "last"},
     "latest": {"column": "pid", "records": "last", "events": "day"},
     "first": {"column": "pid", "records": "first", "events": "day"},
 }
 
 
-def policy(base, mode="events", *, kernel=True, unit=False):
+def policy(base, mode="events", *, kernel=True, household=False):
     """A prior that differs by sex, or a unit."""
     base.mkdir(exist_ok=True)
     by_sex = [f"{sex},{v},9" for sex, own in (("f", VALUES[:9]), ("m", VALUES[4:])) for v in own]
-    lines = ["value,count", *(f"{v},9" for v in VALUES)] if unit else ["sex,value,count", *by_sex]
+    lines = ["value,count", *(f"{v},9" for v in VALUES)] if household else ["sex,value,count", *by_sex]
     (base / "prior.csv").write_text("\n".join(lines) + "\n")
     (base / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{v},0.5,0.0\n" for v in VALUES))
-    prior = {"file": "prior.csv"} | ({"household": "household"} if unit else {})
-    prior |= {"kernel": {"file": "kernel.csv"}} if kernel and not unit else {}
+    prior = {"file": "prior.csv"} | ({"household": "household"} if household else {})
+    prior |= {"kernel": {"file": "kernel.csv"}} if kernel and not household else {}
     roles = dict.fromkeys(COLUMNS[:4], "identifier") | {"tag": "quasi", "sex": "quasi", "ill": "sensitive"}
     return Policy.from_dict(
         {
@@ -111,7 +111,7 @@ class Program:
         back = bool(self.gone) and draw.random() < 0.4
         one = dict(draw.choice(self.gone)) if back else record(self.number, draw.randrange(5), **cells)
         known = one["rid"] in self.records or any(o["pid"] == one["pid"] for o in self.records.values())
-        return None if known and (self.mode == "slot_length" or one["rid"] in self.records) else one
+        return None if known and (self.mode == "one" or one["rid"] in self.records) else one
 
     def old(self):
         draw, one = self.draw, dict(self.draw.choice(list(self.records.values())))
@@ -141,7 +141,7 @@ def net(table, before, now, mode):
     [
         ("events", {}),
         ("events", {"kernel": False}),
-        ("slot_length", {"household": True}),
+        ("one", {"household": True}),
         ("last", {}),
         ("latest", {}),
         ("first", {}),
@@ -171,7 +171,7 @@ def test_fields_that_nobody_saw_leave_no_row(tmp_path):
     table.update(rows(record(1, 1, sex="f")))
     release = table.publish()
     data = release.tables["data"].to_pylist()
-    assert {row["row"] for row in data} == {0}
+    assert {row["stratum"] for row in data} == {0}
     now = pa.concat_tables([CROWD, rows(record(1, 1), record(2, 1, day="2"))])
     assert verify(release, rules, original=now).holds
 

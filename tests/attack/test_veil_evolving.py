@@ -360,7 +360,7 @@ def test_several_records_of_a_person_need_an_order(rules):
     plain = Veil(rules(columns={"key": "identifier"}, evolving={"record": "key"}), rng=Rng.from_seed(1))
     with pytest.raises(DataError, match="already have a record"):
         plain.insert(visits(["a", "a"], [1, 2], ["flu", "gout"]).drop_columns("visit"))
-    assert plain.records.input == 0
+    assert plain.counts.input == 0
 
 
 @pytest.mark.parametrize(("which", "value"), [("first", "flu"), ("last", "gout")])
@@ -553,7 +553,7 @@ def test_the_judge_notices_rows_and_events_that_change(rules):
         return [finding.claim for finding in verify(changed, policy, ledger=ledger).refuted]
 
     assert refuted("line", 99) == []
-    assert "every person keeps their stratum of the prior" in refuted("row", 7)
+    assert "every person keeps their stratum of the prior" in refuted("stratum", 7)
     assert "events of a person are published in order" in refuted("event", 3)
     short = Ledger(ledger.entries, [ledger.persons[0][1:], ledger.persons[1]], [ledger.groups[0][1:], ledger.groups[1]])
     claims = [finding.claim for finding in verify(releases, policy, ledger=short).refuted]

@@ -171,13 +171,14 @@ def test_random_priors_are_exact():
 
 
 @pytest.mark.parametrize("omission_rate", [Fraction(1, 10), Fraction(3, 10)])
-def test_an_unseen_value_stays_at_its_own_share(eta):
+def test_an_unseen_value_stays_at_its_own_share(omission_rate):
     """An outbreak of something the prior does not know: the sets tell nothing of who has it."""
     for world in FIRST.values():
-        prior = {v: (1 - eta) * share for v, share in world.prior().items()} | {UNSEEN: eta}
+        prior = {v: (1 - omission_rate) * share for v, share in world.prior().items()} | {UNSEEN: omission_rate}
         lives = first_sights(world, prior)
         for sets, row in value_posteriors(lives, 0).items():
-            assert row == {v: (1 - eta) * share for v, share in weights(sets[0]).items()} | {UNSEEN: eta}
+            known = {v: (1 - omission_rate) * share for v, share in weights(sets[0]).items()}
+            assert row == known | {UNSEEN: omission_rate}
 
 
 def test_smoothing_an_unseen_value_would_expose_it():

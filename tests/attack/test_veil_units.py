@@ -77,7 +77,7 @@ def test_relatives_with_a_common_cause(tmp_path, prior, low, high):
 
 def test_a_series_keeps_the_veil_of_the_household(tmp_path):
     rows, truths = relatives()
-    engine = Series(policy(tmp_path, unit="home"), rng=Rng.from_seed(3))
+    engine = Series(policy(tmp_path, household="home"), rng=Rng.from_seed(3))
     engine.push(rows)
     (first,) = engine.cut()
     engine.push(rows.take(pa.array(np.random.default_rng(2).permutation(len(rows))[:1000])))
@@ -87,7 +87,7 @@ def test_a_series_keeps_the_veil_of_the_household(tmp_path):
 
 def test_relatives_in_different_rows_are_refused(tmp_path):
     """Under a prior by sex and age five relatives lay on several lines, and what their sets had in common was right in 83 % of the households."""
-    rules = policy(tmp_path, unit="home")
+    rules = policy(tmp_path, household="home")
     lines = [f"{line},{name},10\n" for line in ("0", "*") for name in NAMES]
     (tmp_path / "prior.csv").write_text("line,value,count\n" + "".join(lines))
     with pytest.raises(PolicyError, match="a household and a prior by fields"):
@@ -98,7 +98,7 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
     rng, size = np.random.default_rng(5), 4000
     visits = {"id": np.arange(size) // 2, "home": np.arange(size) // 8, "line": np.arange(size) % 2}
     past = pa.table({name: codes.astype(str) for name, codes in visits.items()} | {"ill": rng.choice(NAMES[:6], size)})
-    rules = policy(tmp_path, unit="home")
+    rules = policy(tmp_path, household="home")
     for fitted in (
         fit(past, rules, "ill", l=L, epsilon=1.0, rng=rng),
         fit_on_release(past, rules, l=L, epsilon=1.0, kernel=True, rng=rng),
@@ -112,13 +112,13 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
 def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
     with pytest.raises(PolicyError, match="a household and a kernel"):
-        VeilParameters.of(policy(tmp_path, unit="home", kernel={"file": "kernel.csv"}), "series")
+        VeilParameters.of(policy(tmp_path, household="home", kernel={"file": "kernel.csv"}), "series")
 
 
 def test_a_ward_is_no_household(tmp_path):
     """Conceded: of sixty independent persons those with one value show one set, and what most of them show is what most of them have."""
     wards, size, rng = 100, 60, np.random.default_rng(1)
-    rules, shares = policy(tmp_path, unit="home"), 1 / (np.arange(SIZE) + 1) ** 0.7
+    rules, shares = policy(tmp_path, household="home"), 1 / (np.arange(SIZE) + 1) ** 0.7
     counts = [f"{name},{share * 1e6:.0f}\n" for name, share in zip(NAMES, shares, strict=True)]
     (tmp_path / "prior.csv").write_text("value,count\n" + "".join(counts))
     lines = np.arange(wards * size)
@@ -145,7 +145,7 @@ def test_a_ward_is_no_household(tmp_path):
 def test_a_household_and_a_person_of_one_name_are_not_keyed_alike(tmp_path):
     """Under one key both had one order and the same points: who knew one of them could exclude candidates of the other."""
     rows, _ = relatives()
-    anonymize(rows, policy(tmp_path, unit="home"), store=tmp_path / "house.db")
+    anonymize(rows, policy(tmp_path, household="home"), store=tmp_path / "house.db")
     strangers = rows.set_column(0, "id", pa.array([f"x{i}" for i in range(len(rows))]))
     with pytest.raises(PolicyError, match="household"):
         anonymize(strangers, policy(tmp_path), store=tmp_path / "house.db")

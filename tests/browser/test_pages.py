@@ -50,7 +50,7 @@ def places(browser, demo):
     page = browser.new_page()
     table = next(t["id"] for t in page.request.get(f"{demo}/api/v1/tables").json() if t["name"] == "hospital.csv")
     for _ in range(240):
-        tries = [job["state"] for job in page.request.get(f"{demo}/api/v1/jobs").json() if job["kind"] == "try"]
+        tries = [job["state"] for job in page.request.get(f"{demo}/api/v1/jobs").json() if job["kind"] == "draft"]
         if tries.count("done") == 4 and page.request.get(f"{demo}/api/v1/audits").json():
             break
         page.wait_for_timeout(500)

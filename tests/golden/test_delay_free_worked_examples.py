@@ -48,7 +48,7 @@ def test_counts_of_two_to_one_are_not_2_diverse(stream, tmp_path, counts, holds)
     candidates = [["Diag.A", counts[0]], ["Diag.B", counts[1]]]
     lines = [
         {"type": "group", "group": "1", "candidates": candidates},
-        {"type": "tuple", "group": "1", "seq": 0, "qi": {"age": 24, "sex": "male"}, "plain": {}},
+        {"type": "tuple", "group": "1", "seq": 0, "quasi": {"age": 24, "sex": "male"}, "plain": {}},
     ]
     path = tmp_path / "out.ndjson"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

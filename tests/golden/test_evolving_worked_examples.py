@@ -39,10 +39,10 @@ TABLE_5 = {
 class Given(Anatomy):
     """Anatomy with the classes of Table 3."""
 
-    def _kept(self, codes, domain, l):
+    def _draw_eligible_rows(self, codes, domain, l):
         return np.arange(len(codes))
 
-    def _grouped(self, codes, domain, l):
+    def _group(self, codes, domain, l):
         return np.array(TABLE_3, dtype=np.int64)
 
 

@@ -1,6 +1,6 @@
 """One bit of a store turns: what comes out is the same, or a refusal; never something else, never a crash.
 
-`RETICENT_FLIPS` says how often; `make storms` asks for a thousand.
+`RETICENT_FLIPS` says how often; `make stress` asks for a thousand.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 `faults.c` stands before libc: it lets the calls fail, or notes them so that a power cut is played at any of them: what was synced
 is there, of every other write all, nothing, a beginning, or any of it; names keep their order. `RETICENT_FAULTS` says how many calls
-fail per kind and at how many a kill falls (0: every one), `RETICENT_TORN` how often the power fails; `make storms` asks for every
+fail per kind and at how many a kill falls (0: every one), `RETICENT_TORN` how often the power fails; `make stress` asks for every
 call and a thousand cuts.
 """
 

@@ -27,7 +27,7 @@ def watched(monkeypatch):
         def __init__(self, consumer, topic, _) -> None:
             super().__init__(consumer, topic, SILENCE)
 
-        def _ask(self, partition, position, **more) -> None:
+        def _check_end(self, partition, position, **more) -> None:
             super()._check_end(partition, position, **more)
             asked.append(partition)
 

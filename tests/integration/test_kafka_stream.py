@@ -193,7 +193,7 @@ def test_kill_workers_and_broker_at_random_moments(kafka, tmp_path):
         until(topics, sent, crew)
     finally:
         crew.dismiss()
-    print(f"{KILLS} rounds, {at_work} workers killed at work, {sent} records")  # noqa: T201 - for storms
+    print(f"{KILLS} rounds, {at_work} workers killed at work, {sent} records")  # noqa: T201 - for make stress
     topics.check(wanted, tmp_path)
 
 

@@ -206,7 +206,7 @@ def test_killed_at_a_random_moment_there_is_a_whole_release_or_none(tmp_path):
         assert not out.exists() or verify(out, wanted).holds
         asides = list(tmp_path.glob(f".{at}.*"))
         assert all(stat.S_IMODE(aside.stat().st_mode) == 0o700 for aside in asides)
-    print(f"{KILLS} killed, {KILLS - whole} without a release, the others whole")  # noqa: T201 - for storms
+    print(f"{KILLS} killed, {KILLS - whole} without a release, the others whole")  # noqa: T201 - for make stress
 
 
 def test_the_command_line_releases_a_file_on_disk(tmp_path, capsys):

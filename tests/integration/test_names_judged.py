@@ -42,7 +42,7 @@ def test_a_release_that_counted_one_person_as_two_is_refuted(method):
 
 @pytest.mark.parametrize("method", ["optimal", "anatomy"])
 def test_the_gate_finds_an_engine_that_goes_by_spelling(monkeypatch, method):
-    monkeypatch.setattr("reticent.engine.identifiers.single_names", lambda column: column)
+    monkeypatch.setattr("reticent.engine.identifiers.normalize_names", lambda column: column)
     parted = written_in_two_ways(2000)[1]
     with pytest.raises(GuaranteeError, match="verifier refuted"):
         anonymize(parted, policy(RULES if method != "anatomy" else {"l": 3}, method=method), seed=1)
@@ -90,7 +90,7 @@ def test_the_judge_reads_the_original_by_itself(monkeypatch):
     parted = written_in_two_ways(2000)[1]
     rules = policy(RULES, method="optimal")
     release = anonymize(parted, rules, seed=1)
-    monkeypatch.setattr("reticent.engine.identifiers.single_names", taken_for_two)
+    monkeypatch.setattr("reticent.engine.identifiers.normalize_names", taken_for_two)
     assert reticent.verify(release, rules, original=parted).holds
     both = {"age": "quasi", "ill": {"role": "sensitive", "combine": ["word", "dose"]}}
     rules = Policy.from_dict({"version": 1, "columns": both, "privacy": {"k": 2}, "table": {"method": "optimal"}})

@@ -105,9 +105,9 @@ def test_a_driver_dies_while_it_releases_a_table(spark, tmp_path, method):
             verify(tmp_path / "out", wanted)
     if left[-1] != "whole":
         spark_table_driver.run(spark, tmp_path, method)
-    print(f"drivers left {', '.join(left)}")  # noqa: T201 - for storms
+    print(f"drivers left {', '.join(left)}")  # noqa: T201 - for make stress
     assert Counter(shown(tmp_path)) == expected
     assert not (tmp_path / "out" / "_temporary").exists()
-    with pytest.raises(StateError, match="stands in"):
+    with pytest.raises(StateError, match="already contains a release"):
         spark_table_driver.run(spark, tmp_path, method)
     assert Counter(shown(tmp_path)) == expected

@@ -118,7 +118,7 @@ def test_kill_python_workers_at_random_moments(spark, tmp_path):
             time.sleep(0.02)
         query.result(LIMIT)
     assert killed
-    print(f"{len(killed)} Python workers killed, {len(given)} records")  # noqa: T201 - for storms
+    print(f"{len(killed)} Python workers killed, {len(given)} records")  # noqa: T201 - for make stress
     check(tmp_path, given)
 
 
@@ -150,5 +150,5 @@ def test_kill_the_driver_at_random_moments(spark, tmp_path):
         os.killpg(driver.pid, signal.SIGKILL)  # the process group that this test has made
         driver.wait()
     spark_driver.run(spark, tmp_path, 3)
-    print(f"{KILLS} drivers killed, {len(given)} records")  # noqa: T201 - for storms
+    print(f"{KILLS} drivers killed, {len(given)} records")  # noqa: T201 - for make stress
     check(tmp_path, given)

@@ -162,7 +162,7 @@ def test_a_release_is_written_once_and_says_that_it_is_whole(spark, tmp_path):
     assert (folder / "_SUCCESS").exists()
     assert as_sorted(pq.read_table(folder)) == as_sorted(made.frame.toArrow())
     before = sorted(path.name for path in folder.iterdir())
-    with pytest.raises(StateError, match="stands in"):
+    with pytest.raises(StateError, match="already contains a release"):
         made.to_parquet(folder.as_uri())
     assert sorted(path.name for path in folder.iterdir()) == before
 
@@ -194,8 +194,8 @@ def test_what_cannot_be_met_is_refused(spark):
         on_spark.anonymize(frame, policy({"k": 5}, method="mondrian", cuts="relaxed"))
     with pytest.raises(PolicyError):
         on_spark.anonymize(frame.withColumnRenamed("gender", "sex"), policy({"k": 5}))
-    columns = COLUMNS | {"person_id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}}
-    with pytest.raises(PolicyError, match="pseudonyms"):  # they would be published as they are
+    columns = COLUMNS | {"person_id": {"role": "plain", "transform": {"pseudonym": "study.key"}}}
+    with pytest.raises(PolicyError, match="cannot pseudonymize"):  # they would be published as they are
         on_spark.anonymize(frame, Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5}}))
     with pytest.raises(DataError):
         on_spark.anonymize(frame.limit(0), policy({"k": 5}))

@@ -299,7 +299,7 @@ def test_rows_of_nobody_are_counted_and_said(omop, tmp_path, caplog):
         link.execute("UPDATE visit_occurrence SET person_id = 999999 WHERE visit_occurrence_id = 3")
         link.commit()
     release = anonymize(f"sqlite:///{file}", rules)
-    assert "visit_occurrence: without a person, left out: 3 rows" in caplog.text
+    assert "visit_occurrence: without a person, suppressed: 3 rows" in caplog.text
     assert verify(release, rules).holds
     with pytest.raises(PolicyError, match="names one table"):
         anonymize(f"sqlite:///{file}?table=person", rules)

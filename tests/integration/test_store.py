@@ -40,7 +40,7 @@ def test_a_step_is_remembered_whole(store, where):
             tx.put_snapshot("feed", b"state")
             assert tx.put_outbox("feed", "stream", b"batch 0", position="10") == 0
             assert tx.append_delta("feed", b"delta 1") == 1
-            tx.dead_letter("feed", "7", "wrong number of cells", b"raw")
+            tx.put_dead_letter("feed", "7", "wrong number of cells", b"raw")
         with store.transaction() as tx:
             assert tx.put_outbox("feed", "stream", b"batch 1") == 1
             assert tx.append_delta("feed", b"delta 2") == 2
@@ -68,7 +68,7 @@ def test_a_failing_step_leaves_nothing(store):
         step()
     assert store.position("feed") is None
     assert store.snapshot("feed") is None
-    assert list(store.unsent("feed")) == []
+    assert list(store.iter_undelivered_batches("feed")) == []
     assert store.get("feed", "space", "key") is None
 
 
@@ -78,10 +78,10 @@ def test_sent_batches_are_not_sent_again(store):
             for number in range(5):
                 tx.put_outbox("feed", "stream", b"%d" % number)
         with store.transaction() as tx:
-            tx.mark_sent("feed", 2)
-        assert [entry.number for entry in store.unsent("feed")] == [3, 4]
+            tx.confirm_delivery("feed", 2)
+        assert [entry.number for entry in store.iter_undelivered_batches("feed")] == [3, 4]
         with store.transaction() as tx:
-            tx.forget_sent("feed", 4)
+            tx.forget_delivered_batches("feed", 4)
         assert [entry.number for entry in store.outbox("feed")] == [3, 4]
         assert [entry.number for entry in store.outbox("feed", after=3)] == [4]
         with store.transaction() as tx:
@@ -236,7 +236,7 @@ def test_a_lost_lock_is_noticed(store, where, monkeypatch):
         with pytest.raises(StateError, match="took over"), store.transaction() as tx:
             tx.put_outbox("feed", "stream", b"twice")
         taken.__exit__(None, None, None)
-    assert list(store.unsent("feed")) == []
+    assert list(store.iter_undelivered_batches("feed")) == []
 
 
 def test_waiting_writers_lose_nothing(store, where):
@@ -326,9 +326,9 @@ def test_no_content_in_errors_and_reprs(store, where):
     with store.lock("feed"), store.transaction() as tx:
         tx.put_outbox("feed", "stream", CANARY)
         tx.put_snapshot("feed", CANARY)
-        tx.dead_letter("feed", "1", "bad", CANARY)
+        tx.put_dead_letter("feed", "1", "bad", CANARY)
         tx.record_ledger("feed", entry, np.array([], np.uint64), np.array([], np.int64))
-    shown = [repr(store), repr(list(store.unsent("feed"))), repr(store.snapshot("feed"))]
+    shown = [repr(store), repr(list(store.iter_undelivered_batches("feed"))), repr(store.snapshot("feed"))]
     shown.append(repr(store.dead_letters("feed")))
 
     def again():

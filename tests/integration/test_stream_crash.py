@@ -18,7 +18,7 @@ from reticent.verify import verify
 HARNESS = Path(__file__).with_name("crash_harness.py")
 ROWS = 20_000
 KILLS = int(os.environ.get("RETICENT_STREAM_KILLS", "10"))
-"""`make storms` kills 200 times."""
+"""`make stress` kills 200 times."""
 POLICY = """
 version: 1
 person: patient_id

@@ -105,4 +105,4 @@ def test_a_column_called_seq_is_refused_where_records_are_held(tmp_path):
     words = ["stream", tmp_path / "in.csv", "-p", tmp_path / "policy.yaml", "--store", tmp_path / "s.db"]
     done = CliRunner().invoke(app, [*map(str, words), "--to", str(tmp_path / "out.ndjson")])
     assert isinstance(done.exception, PolicyError)
-    assert "called 'seq'" in str(done.exception)
+    assert "released column 'seq'" in str(done.exception)

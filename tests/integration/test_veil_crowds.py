@@ -75,8 +75,8 @@ def crowds(release, original):
     """Persons by all that is published of the fields."""
     data, ids = release.tables["data"], original.table["id"].to_pylist()
     heads = defaultdict(set)
-    for at, cells in enumerate(zip(*(data[name].to_pylist() for name in ("sex", "age", "row")), strict=True)):
-        heads[cells].add(ids[original.places[at]])
+    for at, cells in enumerate(zip(*(data[name].to_pylist() for name in ("sex", "age", "stratum")), strict=True)):
+        heads[cells].add(ids[original.source_rows[at]])
     return heads
 
 
@@ -96,7 +96,7 @@ def test_a_person_keeps_her_set_whoever_else_is_in_the_table(policy):
     for rows in (whole, whole.slice(0, 120)):
         release, original = engine(policy, rows)
         data, ids = release.tables["data"], original.table["id"].to_pylist()
-        sets = zip(data["row"].to_pylist(), *(data[f"ill_{slot}"].to_pylist() for slot in (1, 2, 3)), strict=True)
+        sets = zip(data["stratum"].to_pylist(), *(data[f"ill_{slot}"].to_pylist() for slot in (1, 2, 3)), strict=True)
         sights.append({ids[original.source_rows[at]]: shown for at, shown in enumerate(sets)})
     assert all(sights[0][person] == shown for person, shown in sights[1].items())
 
@@ -106,7 +106,7 @@ def test_rows_of_the_prior_that_are_no_crowd_are_suppressed_and_counted(policy):
     release, original = engine(policy, rows)
     assert (release.records.published, release.records.suppressed) == (200, 4)
     pass_gate(release, policy, "table", original=original)
-    with pytest.raises(GuaranteeError, match="row of the prior"):
+    with pytest.raises(GuaranteeError, match="stratum of the prior"):
         engine(policy, pa.concat_tables([people(40, sexes="f"), rename(people(4, sexes="m", seed=2))]))
 
 
@@ -127,7 +127,7 @@ def test_k_is_refused_where_it_is_not_kept(tmp_path):
 
 
 def refuted(release, policy, original):
-    inside = verify(release, policy, kind="table", original=Input(original.table, original.places))
+    inside = verify(release, policy, kind="table", original=Input(original.table, original.source_rows))
     outside = verify(release, policy, kind="table", original=Input(original.table))
     return {finding.claim for finding in inside.refuted}, {finding.claim for finding in outside.refuted}
 
@@ -170,7 +170,7 @@ def test_the_files_show_a_lost_truth_where_records_do_not_read_alike(tmp_path):
     swapped = data.take(pa.array([*np.arange(1400), *np.roll(np.arange(1400, 2000), 1)]))
     for name in ("sex", "age"):
         swapped = swapped.set_column(swapped.column_names.index(name), name, data[name])
-    swapped = swapped.set_column(swapped.column_names.index("row"), "row", data["row"])
+    swapped = swapped.set_column(swapped.column_names.index("stratum"), "stratum", data["stratum"])
     assert refuted(replace(release, tables={"data": swapped}), policy, original) == ({TRUTH}, {TRUTH})
 
 
@@ -215,8 +215,8 @@ def test_a_crowd_of_few_records_is_refuted_from_the_release_alone(tmp_path):
 def test_the_row_of_the_prior_counts_as_published(policy):
     release, original = engine(policy, people())
     data = release.tables["data"]
-    rows = data["row"].to_pylist()
-    wrong = with_column(release, "row", [2, *rows[1:]])
+    rows = data["stratum"].to_pylist()
+    wrong = with_column(release, "stratum", [2, *rows[1:]])
     assert "k = 5" in {finding.claim for finding in verify(wrong, policy, kind="table").refuted}
     assert "every first event has the stratum of its fields" in refuted(wrong, policy, original)[0]
 

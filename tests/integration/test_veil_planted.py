@@ -90,7 +90,7 @@ MANIFEST = {
     "metrics": (lambda m: m["metrics"].update(p1="d03"), "metrics contains only numbers"),
     "names of metrics": (lambda m: m["metrics"].update({"p1 has d03": 1}), "metrics contains only numbers"),
     "versions": (lambda m: m["versions"].update(p1="d03"), "every entry of the manifest is well-formed"),
-    "counts": (lambda m: m["counts"].update(p1=3), "every entry of the manifest is well-formed"),
+    "counts": (lambda m: m["records"].update(p1=3), "every entry of the manifest is well-formed"),
     "guarantee": (lambda m: m["guarantee"].update(p1="d03"), "every entry of the manifest is well-formed"),
     "method": (lambda m: m.update(method="p1 d03"), "every entry of the manifest is well-formed"),
     "time": (lambda m: m.update(time="p1 d03"), "every entry of the manifest is well-formed"),
@@ -114,7 +114,7 @@ def test_the_manifest_is_closed_in_every_entry(folder, rules, what):
 VEIL = {
     "a kernel": (lambda v: v.update(kernel={"p1": "d03"}), "the transition kernel is the policy's"),
     "epsilon": (lambda v: v.update(epsilon=0.001), "epsilon matches the prior's report or the policy"),
-    "the house": (lambda v: v.update(house="p1 has d03"), "the digest matches the pinned veil parameters"),
+    "the house": (lambda v: v.update(parameters_digest="p1 has d03"), "the digest matches the pinned veil parameters"),
     "eta of nobody": (
         lambda v: v["omission_rate"].append(0.123),
         "every stratum of the prior states its omission rate",
@@ -124,11 +124,11 @@ VEIL = {
         "every stratum of the prior states its omission rate",
     ),
     "dear eta": (
-        lambda v: v.update(eta_epsilon=9),
+        lambda v: v.update(omission_rate_epsilon=9),
         "every stratum of the prior states its omission rate",
     ),
     "large eta": (
-        lambda v: v.update(eta=[0.9] * len(v["eta"])),
+        lambda v: v.update(omission_rate=[0.9] * len(v["omission_rate"])),
         "the stated omission rate is within the limit of one tenth",
     ),
 }
@@ -198,7 +198,7 @@ def test_later_events_do_not_stand_where_nobody_has_any(folder, rules):
 
 def test_persons_are_not_lost_as_suppressed_ones(folder, rules):
     lines(folder, lambda head, cells: (head, cells[:800]))
-    papers(folder, "release.json", lambda m: m["counts"].update(published=800, suppressed=400))
+    papers(folder, "release.json", lambda m: m["records"].update(published=800, suppressed=400))
     assert "suppressed rows are within the policy's limit" in refuted(folder, rules)
 
 

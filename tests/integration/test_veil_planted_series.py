@@ -115,7 +115,7 @@ def test_lines_of_a_stream(base, tmp_path, what):
 
 
 def test_a_key_that_stands_twice(base, tmp_path):
-    text = (base / "out.ndjson").read_text().replace('"type"', '"row":99,"type"')
+    text = (base / "out.ndjson").read_text().replace('"type"', '"stratum":99,"type"')
     (tmp_path / "out.ndjson").write_text(text)
     claim = "every line is a group, a tuple, a record or a codebook as documented"
     assert claim in refuted(base, tmp_path / "out.ndjson")

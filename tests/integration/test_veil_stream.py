@@ -170,7 +170,7 @@ def test_another_prior_or_l_under_the_same_key_is_refused(tmp_path):
 
 def test_a_stream_without_persons_is_refused(tmp_path):
     settings = {name: value for name, value in rules(tmp_path).to_dict().items() if name != "person"}
-    with pytest.raises(PolicyError, match="who is who"):
+    with pytest.raises(PolicyError, match="needs the person of every record"):
         Veil(Policy.from_dict(settings, base=tmp_path), rng=Rng.fresh())
 
 
@@ -198,7 +198,7 @@ FORGED = {
     "candidates are in canonical order": lambda line: line | {"candidates": line["candidates"][::-1]},
     "every record has l candidates": lambda line: line | {"candidates": line["candidates"][:2]},
     "the set of every first event is possible in its stratum": lambda line: line | {"candidates": ["hiv"] * 3},
-    "every record names a stratum of the prior": lambda line: line | {"row": 99},
+    "every record names a stratum of the prior": lambda line: line | {"stratum": 99},
     "the events of a person count 0, 1, 2, ... in one stratum": lambda line: line | {"event": 4},
     "every line is a record with the documented keys only": lambda line: line | {"truth": "flu"},
     "only columns that the policy releases are published": lambda line: line | {"quasi": line["quasi"] | {"who": "p1"}},

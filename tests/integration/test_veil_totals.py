@@ -99,7 +99,7 @@ def test_others_are_refuted(place, tmp_path, change, original):
     passed = tables.publish(data, policy, seed=7)
     document = dict(passed.release.metadata["veil"])
     exact = np.zeros(np.array(document["segments"]).shape, dtype=int)
-    rows = dict(zip(_keys(passed.release, data), passed.release.tables["data"]["row"].to_pylist(), strict=True))
+    rows = dict(zip(_keys(passed.release, data), passed.release.tables["data"]["stratum"].to_pylist(), strict=True))
     for person, value in zip(data["id"].to_pylist(), data["ill"].to_pylist(), strict=True):
         exact[rows[person], document["domain"].index(value)] += 1
     document["counts"] = json.loads(json.dumps(document["counts"]))

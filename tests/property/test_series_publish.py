@@ -121,7 +121,7 @@ def test_restart_between_releases_changes_nothing(model):
 class Ungated(MDistinct):
     """Planted: publishes whatever the risk is."""
 
-    def _limit(self, people, updates, grouping):
+    def _enforce_limit(self, people, updates, grouping):
         rows, group, value = grouping.published_records()
         after = self.history.extend(
             people.hashes[rows], people.traits[rows], group, value, (grouping.offsets, grouping.value)

@@ -54,7 +54,7 @@ def test_a_table_from_upload_to_audit(client, tmp_path):
     for form in ("csv", "parquet"):
         packed = client.get(f"/releases/{done['release']}/download", params={"format": form})
         zipfile.ZipFile(io.BytesIO(packed.content)).extractall(tmp_path / form)
-        assert Release.from_dir(tmp_path / form).tables["data"].num_rows == release["counts"]["published"]
+        assert Release.from_dir(tmp_path / form).tables["data"].num_rows == release["records"]["published"]
     audit = client.post("/audits", json={"releases": [done["release"]]}).json()
     assert audit["holds"]
     assert client.get(f"/audits/{audit['id']}").json() == audit
@@ -206,7 +206,7 @@ def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
         hold.wait()
         return passed
 
-    monkeypatch.setattr("reticent.publication.table.let_through", slow)
+    monkeypatch.setattr("reticent.publication.table.pass_gate", slow)
     running = InThread(tmp_path)
     try:
         with running.client() as client:

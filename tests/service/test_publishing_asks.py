@@ -50,10 +50,10 @@ def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
     hub = running.hub
     drafts.begin(hub, plan, drafts.table_variants(plan, ["mondrian"], [3], PRIVACY))
     (draft,) = drafts.of_table(hub, plan.table["id"])
-    job = next(job for job in hub.jobs.documents.all() if job["kind"] == "try")
+    job = next(job for job in hub.jobs.documents.all() if job["kind"] == "draft")
     assert hub.jobs.wait(job["id"])["state"] == "done"
     (draft,) = drafts.of_table(hub, plan.table["id"])
-    assert draft["figures"]["counts"]["input"] == 300
+    assert draft["figures"]["records"]["input"] == 300
     assert set(drafts.measures(draft["figures"])) == set(drafts.MEASURES)
     assert hub.releases.all() == []
     assert ask_ledger(hub, draft).elsewhere == 0

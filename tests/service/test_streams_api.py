@@ -26,7 +26,7 @@ from reticent.store import snapshot_writer
 ARROW = "application/vnd.apache.arrow.stream"
 
 KILLS = int(os.environ.get("RETICENT_HTTP_KILLS", "2"))
-"""`make storms` kills 60 times."""
+"""`make stress` kills 60 times."""
 
 
 def arrow(table: pa.Table) -> bytes:

@@ -57,9 +57,9 @@ def test_every_kind_is_tried(kind, method, l):
     assert figures["method"] == method
     assert figures["claims"]
     assert figures["against"]
-    assert figures["counts"]["input"] == table.num_rows
-    assert figures["shown"]["rows"] or figures["counts"]["withheld"]
-    assert 0 <= figures["asked"].get("error", 0) < 3  # nothing is asked of values that are all rare
+    assert figures["records"]["input"] == table.num_rows
+    assert figures["preview"]["rows"] or figures["records"]["withheld"]
+    assert 0 <= figures["count_error"].get("error", 0) < 3  # nothing is asked of values that are all rare
     if method == "veil":
         assert 1 / l <= figures["guess"] < 3 / l
 
@@ -86,7 +86,7 @@ def test_a_table_without_sensitive_values_is_tried():
     assert figures["risk"]["highest"] <= 1 / 5
     assert 0 < figures["loss"] < 1
     assert figures["guess"] is None
-    assert figures["asked"] == {}
+    assert figures["count_error"] == {}
 
 
 def test_every_method_that_a_policy_may_name_for_a_series_can_be_tried():

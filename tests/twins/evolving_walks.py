@@ -101,7 +101,7 @@ class Walk:
     # -- the twin --------------------------------------------------------------------------------------------------
 
     def _rows(self, ids) -> list[int]:
-        return [self.engine.records.of_person(str(p))[0] for p in ids]
+        return [self.engine.records.rows_of_person(str(p))[0] for p in ids]
 
     def _classes(self) -> dict[int, int]:
         rows = self.engine.records.rows()
@@ -113,7 +113,7 @@ class Walk:
 
     def _codes(self) -> dict[int, list[int]]:
         rows = self.engine.records.rows()
-        return dict(zip(rows.tolist(), self.engine._tuples(rows).tolist(), strict=True))
+        return dict(zip(rows.tolist(), self.engine._quasi_codes(rows).tolist(), strict=True))
 
     def _anatomy(self, purpose):
         def group(codes, domain, l):

@@ -13,19 +13,19 @@ PORTABLE = Path(__file__).parent.parent / "portable"
 HOLD = """
 import sys
 from pathlib import Path
-from reticent.disk import locked
-with locked(Path(sys.argv[1]), 0, 0):
-    print("withheld", flush=True)
+from reticent.disk import file_lock
+with file_lock(Path(sys.argv[1]), 0, 0):
+    print("held", flush=True)
     sys.stdin.read()
 print("free", flush=True)
 """
 TRY = """
 import sys
 from pathlib import Path
-from reticent.disk import locked
+from reticent.disk import file_lock
 try:
-    with locked(Path(sys.argv[1]), float(sys.argv[2]), 0.001):
-        print("withheld")
+    with file_lock(Path(sys.argv[1]), float(sys.argv[2]), 0.001):
+        print("held")
 except TimeoutError:
     print("taken")
 """
@@ -33,7 +33,10 @@ except TimeoutError:
 
 @pytest.fixture(params=["here", "without fcntl"])
 def environment(request):
-    return os.environ | ({} if request.param == "here" else {"PYTHONPATH": str(PORTABLE)})
+    if request.param == "here":
+        return dict(os.environ)
+    folders = [str(PORTABLE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(folders)}
 
 
 @pytest.fixture
@@ -55,13 +58,13 @@ def test_a_lock_is_of_one_process_until_it_lets_go(environment, holder, tmp_path
     assert attempt(environment, tmp_path, 0) == "taken"
     holder.stdin.close()
     assert holder.stdout.readline() == "free\n"
-    assert attempt(environment, tmp_path, 0) == "withheld"
+    assert attempt(environment, tmp_path, 0) == "held"
 
 
 def test_a_lock_vanishes_with_a_killed_process(environment, holder, tmp_path):
     holder.kill()
     holder.wait()
-    assert attempt(environment, tmp_path, 60) == "withheld"
+    assert attempt(environment, tmp_path, 60) == "held"
 
 
 def test_the_file_of_a_lock_is_its_owners_alone_and_empty(environment, holder, tmp_path):

@@ -118,7 +118,7 @@ def test_mistakes_in_a_notebook_are_answered_in_words(files):
     folder, table = files
     policy = reticent.Policy.load(folder / "policy.json")
     release = reticent.anonymize(table, policy, method="anatomy", seed=1)
-    with pytest.raises(reticent.PolicyError, match=r"no table 'data'. It has: qit, st"):
+    with pytest.raises(reticent.PolicyError, match=r"no table 'data'. Use one of: qit, st"):
         release.to_pandas("data")
     with pytest.raises(reticent.PolicyError, match=r"release\.to_dir"):
         reticent.read(release)

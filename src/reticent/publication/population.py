@@ -192,7 +192,7 @@ class Population:
                 "The policy has no `person:`, so the people in this table cannot be compared with earlier publications of this store. "
                 "Nothing was published.",
                 hint="Set person: to the identifier column, or use a separate store for people who are in no other store. "
-                "--despite-ledger publishes anyway, and the release records this.",
+                "--allow-republication publishes anyway, and the release records this.",
             )
         self.shared += len(self._others)
         return np.array([_EVERYBODY])
@@ -209,7 +209,7 @@ class Population:
                 if len(self._others) and not self._allow_republication:
                     raise GuaranteeError(
                         "This store has other publications, and this publication does not report its persons to the ledger.",
-                        hint="Use a separate store for people who are in no other store, or add --despite-ledger.",
+                        hint="Use a separate store for people who are in no other store, or add --allow-republication.",
                     )
                 self.shared = len(self._others)
                 self.record(tx, np.array([_EVERYBODY]))
@@ -229,7 +229,7 @@ class Population:
             raise GuaranteeError(
                 f"{shared:,} of {persons:,} people were already released from this store{where}. Nothing was published.",
                 hint="Run `reticent ledger` to list the publications. Two releases of the same people can disclose more than each alone; "
-                "--despite-ledger publishes anyway, and the release records this.",
+                "--allow-republication publishes anyway, and the release records this.",
             )
         self.shared += shared
 

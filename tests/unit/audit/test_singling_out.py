@@ -57,7 +57,7 @@ def test_one_screen_one_plot_and_json(tmp_path):
     outcome = CliRunner().invoke(app, ["risk", str(path), "--plot", str(plot), "--json"])
     assert outcome.exit_code == 0, outcome.stderr
     answer = json.loads(outcome.stdout.splitlines()[-1])
-    assert (answer["persons"], answer["records"], answer["alone"]) == (40, 160, 1.0)
+    assert (answer["persons"], answer["records"], answer["unique"]) == (40, 160, 1.0)
     assert answer["steps"][0]["column"] == "birth_year"
     assert len(outcome.stderr.splitlines()) <= 24
     assert "P0000001" not in outcome.stderr + plot.read_text()

@@ -17,6 +17,6 @@ def test_a_step_shows_its_command_and_some_lines(tmp_path, monkeypatch, capsys):
 def test_a_slow_machine_shows_outcomes_and_no_progress(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     _run("datasets", "hospital", "-n", 1000, "--seed", 1, "-o", "h.csv")
-    monkeypatch.setattr(output.show_progress.__wrapped__, "__kwdefaults__", {"every": 0.001})
+    monkeypatch.setattr(output.show_progress.__wrapped__, "__kwdefaults__", {"interval": 0.001})
     _run("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "r", first=1)
     assert capsys.readouterr().err.splitlines()[-1].startswith("1,000 of 1,000 records released")

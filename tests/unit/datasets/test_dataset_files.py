@@ -223,7 +223,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path, suffix):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
-        with pytest.raises(ConnectorError, match="has room"):
+        with pytest.raises(ConnectorError, match="free space"):
             files.write_hospital(tmp_path / f"a.{suffix}", 20_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -65,7 +65,7 @@ def test_damaged_key_files_are_refused(tmp_path, text):
 def test_pseudonyms_replace_values_and_stand_in_the_release(tmp_path, key):
     policy = rules(
         tmp_path,
-        {"id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}, "age": "quasi", "ill": "sensitive"},
+        {"id": {"role": "plain", "transform": {"pseudonym": "study.key"}}, "age": "quasi", "ill": "sensitive"},
         privacy={"l": 2},
     )
     table = pa.table({"id": [f"id{i}" for i in range(40)], "age": ["1"] * 40, "ill": ["a", "b", "c", "d"] * 10})
@@ -76,7 +76,7 @@ def test_pseudonyms_replace_values_and_stand_in_the_release(tmp_path, key):
 
 
 def test_pseudonyms_that_link_records_are_refused(tmp_path, key):
-    columns = {"id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}, "age": "quasi", "ill": "sensitive"}
+    columns = {"id": {"role": "plain", "transform": {"pseudonym": "study.key"}}, "age": "quasi", "ill": "sensitive"}
     policy = rules(tmp_path, columns, privacy={"l": 2})
     batch = pa.table({"id": ["x", "y"], "age": ["1", "1"], "ill": ["a", "b"]})
     engine = publisher(policy, "table", "anatomy", rng=Rng.from_seed(1))
@@ -92,8 +92,8 @@ def test_pseudonyms_that_link_records_are_refused(tmp_path, key):
 def test_dates_of_a_person_move_together(tmp_path, key):
     columns = {
         "person": "identifier",
-        "came": {"role": "quasi", "identifier": {"shift": 30, "key": "study.key"}},
-        "left": {"role": "quasi", "identifier": {"shift": 30, "key": "study.key"}},
+        "came": {"role": "quasi", "transform": {"shift": 30, "key": "study.key"}},
+        "left": {"role": "quasi", "transform": {"shift": 30, "key": "study.key"}},
     }
     policy = rules(tmp_path, columns, person="person")
     days = [DAY + dt.timedelta(i) for i in range(50)]
@@ -110,7 +110,7 @@ def test_a_key_that_comes_in_use_moves_no_date_anew(tmp_path, key):
     columns = {
         "person": "identifier",
         "line": "plain",
-        "came": {"role": "quasi", "identifier": {"shift": 30, "key": "study.key"}},
+        "came": {"role": "quasi", "transform": {"shift": 30, "key": "study.key"}},
         "ill": "sensitive",
     }
     policy = rules(tmp_path, columns, person="person", privacy={"l": 3}, prior={"file": "prior.csv"})
@@ -135,7 +135,7 @@ def test_every_shift_is_possible_and_none_is_zero():
 
 
 def test_shift_without_a_key_holds_for_one_table_only(tmp_path):
-    columns = {"p": "identifier", "d": {"role": "quasi", "identifier": {"shift": 5}}, "s": "sensitive"}
+    columns = {"p": "identifier", "d": {"role": "quasi", "transform": {"shift": 5}}, "s": "sensitive"}
     policy = rules(tmp_path, columns, person="p")
     table = pa.table({"p": ["1", "1"], "d": [DAY, DAY], "s": ["a", "b"]})
     first, second = prepare(table, policy).column("d").to_pylist()
@@ -145,7 +145,7 @@ def test_shift_without_a_key_holds_for_one_table_only(tmp_path):
 
 
 def test_shift_refuses_what_is_no_date_or_has_no_person(tmp_path, key):
-    columns = {"p": "identifier", "d": {"role": "quasi", "identifier": {"shift": 5, "key": "study.key"}}}
+    columns = {"p": "identifier", "d": {"role": "quasi", "transform": {"shift": 5, "key": "study.key"}}}
     policy = rules(tmp_path, columns, person="p")
     with pytest.raises(DataError, match="1 cells are not dates") as error:
         prepare(pa.table({"p": ["1", "2"], "d": ["2025-01-01", "secret"]}), policy)
@@ -158,14 +158,14 @@ def test_shift_refuses_what_is_no_date_or_has_no_person(tmp_path, key):
 @pytest.mark.parametrize(
     "column",
     [
-        {"role": "quasi", "identifier": "drop"},
-        {"role": "quasi", "identifier": {"pseudonym": "k"}},
-        {"role": "sensitive", "identifier": {"shift": 5}},
-        {"role": "plain", "identifier": {"shift": 5, "pseudonym": "k"}},
-        {"role": "plain", "identifier": {"shift": 0}},
+        {"role": "quasi", "transform": "drop"},
+        {"role": "quasi", "transform": {"pseudonym": "k"}},
+        {"role": "sensitive", "transform": {"shift": 5}},
+        {"role": "plain", "transform": {"shift": 5, "pseudonym": "k"}},
+        {"role": "plain", "transform": {"shift": 0}},
         {"role": "quasi", "combine": ["a", "b"]},
         {"role": "sensitive", "combine": ["a"]},
-        {"role": "plain", "identifier": {"shift": 5}},  # no person
+        {"role": "plain", "transform": {"shift": 5}},  # no person
     ],
 )
 def test_policies_that_make_no_sense_are_refused(tmp_path, column):
@@ -174,13 +174,13 @@ def test_policies_that_make_no_sense_are_refused(tmp_path, column):
 
 
 def test_check_wants_the_key_file(tmp_path):
-    policy = rules(tmp_path, {"x": {"role": "plain", "identifier": {"pseudonym": "none.key"}}})
+    policy = rules(tmp_path, {"x": {"role": "plain", "transform": {"pseudonym": "none.key"}}})
     with pytest.raises(PolicyError, match=r"reticent keys new none\.key"):
         check(policy)
 
 
 def test_rotation_does_not_change_the_policy_hash(tmp_path, key):
-    columns = {"x": {"role": "plain", "identifier": {"pseudonym": "study.key"}}}
+    columns = {"x": {"role": "plain", "transform": {"pseudonym": "study.key"}}}
     before = rules(tmp_path, columns).hash
     keys.rotate(tmp_path / "study.key")
     assert rules(tmp_path, columns).hash == before

@@ -66,7 +66,7 @@ def test_linked_tables_are_told_of_as_persons(tmp_path):
         "columns": {
             "pid": "identifier",
             "age": {"role": "quasi", "hierarchy": {"intervals": [10, 50]}},
-            "day": {"role": "quasi", "hierarchy": {"dates": ["month", "year"]}, "identifier": {"shift": 9}},
+            "day": {"role": "quasi", "hierarchy": {"dates": ["month", "year"]}, "transform": {"shift": 9}},
             "ill": "sensitive",
         },
         "privacy": {"k": 5, "l": 2},

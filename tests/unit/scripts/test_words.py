@@ -131,7 +131,7 @@ def test_ignored_and_binary_files_are_not_read(tree):
     [
         ("src/reticent/service/layout.py", "class Visit:\n    pass\n", "class 'Visit'; use page context"),
         ("src/reticent/service/layout.py", "def show(visit):\n    pass\n", "parameter 'visit'; use page context"),
-        ("src/reticent/engine/evolving/person_state.py", "", "the file's name is an old one; use person state"),
+        ("src/reticent/engine/evolving/lives.py", "", "the file's name is an old one; use person state"),
         ("src/reticent/verify/papers.py", "", "the file's name is an old one; use metadata files"),
         (
             "src/reticent/policy/settings/kinds.py",

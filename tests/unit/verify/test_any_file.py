@@ -41,8 +41,8 @@ def test_a_table_that_keeps_the_policy_holds_and_one_that_does_not_is_refuted():
 def test_the_figures_are_those_computed_by_hand():
     measured = reticent.verify(line_list(["a", "a", "a", "b", "b", "b"]), rules(k=3)).measured
     # Classes: ages 20-29 hold a, a, b and 30-39 a, b, b; the whole has three of each.
-    assert (measured["k"], measured["classes"], measured["alone"]) == (3, 2, 0)
-    assert measured["alone_with_plain"] == 6
+    assert (measured["k"], measured["classes"], measured["unique"]) == (3, 2, 0)
+    assert measured["unique_with_plain"] == 6
     assert measured["entropy l of 'ill'"] == pytest.approx(1.889882, abs=1e-6)
     assert measured["t of 'ill'"] == pytest.approx(1 / 6, abs=1e-6)
 

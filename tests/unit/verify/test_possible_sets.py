@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from reticent._core import verify
 from reticent.verify.veil.possible_sets import PossibleSets
 
 ONE = 1 << 40
@@ -15,7 +16,7 @@ DOCUMENT = {
     "sensitive": "ill",
     "domain": ["a", "b", "c"],
     "by": [],
-    "rows": [[]],
+    "strata": [[]],
     "segments": [[ONE, ONE // 2, ONE // 2]],
     "permutations": [[0, 1, 2], [1, 0, 2]],
     "kernel": {"starts": [0, 1, 3, 4], "targets": [1, 1, 2, 2], "weights": [1, 1, 1, 1]},
@@ -30,15 +31,15 @@ def follows(before, after):
 
 def followed(possible):
     """The judge of a running stream, who knows the sets of all rows."""
-    memory = possible.followed(judge.TrajectoryVerifier)
-    for row in memory.strange(np.arange(len(possible.line.rows) + 1, dtype=np.uint32)):
-        memory.learn(row, possible.names(row))
+    memory = possible.person_memory(verify.TrajectoryVerifier)
+    for row in memory.unknown_strata(np.arange(len(possible.line.strata) + 1, dtype=np.uint32)):
+        memory.learn_stratum(row, possible.set_hashes(row))
     return memory
 
 
 def offence(memory, person, row, event, codes):
     columns = np.array([person], np.uint64), np.array([row], np.uint32), np.array([event], np.uint32)
-    return memory.offence(*columns, np.array([codes], np.uint16))
+    return memory.find_violation(*columns, np.array([codes], np.uint16))
 
 
 def lets_follow(memory, row, before, after):
@@ -85,7 +86,7 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
     parents, stay = [0, 0, 0, 1, 1, 2], [0, ONE, ONE // 2, ONE // 2, 0, ONE // 2]
     offered = [[0, 1, 2, 3, 4, 5], [0, 3, 5]]
     stretches = [[2 * ONE // len(some) if v in some else 0 for v in range(6)] for some in offered]
-    given = {"domain": list("abcdef"), "by": ["sex"], "rows": [["f"], ["m"]], "permutations": [list(range(6))]}
+    given = {"domain": list("abcdef"), "by": ["sex"], "strata": [["f"], ["m"]], "permutations": [list(range(6))]}
     kernel = {"stay": stay, "within": within, "parents": parents}
     possible = PossibleSets(DOCUMENT | given | {"segments": stretches, "kernel": kernel})
 
@@ -103,7 +104,7 @@ def test_a_kernel_of_few_numbers_leads_where_its_definition_says(within):
         for row, a, b in cases
     ]
     assert [possible.can_step(*case) for case in cases] == expected
-    memory = possible.person_memory(judge.TrajectoryVerifier)
+    memory = possible.person_memory(verify.TrajectoryVerifier)
     assert [lets_follow(memory, *case) for case in cases] == expected
     assert 0 < expected.count(False) < len(cases)
 
@@ -192,4 +193,4 @@ def test_a_memory_of_another_stream_is_refused():
         with pytest.raises(ValueError, match="memory"):
             followed(possible).load(damaged)
     with pytest.raises(ValueError, match="kernel"):
-        judge.TrajectoryVerifier(values=3, strata=1, factors=possible.factors, starts=[0, 1], targets=[1])
+        verify.TrajectoryVerifier(values=3, strata=1, factors=possible.factors, starts=[0, 1], targets=[1])

@@ -102,7 +102,7 @@ class SparkRelease:
 
     frame: DataFrame
     guarantee: Guarantee
-    counts: RecordCounts
+    records: RecordCounts
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class SparkRelease:
     method: str = "optimal"
 
     def __repr__(self) -> str:
-        return f"SparkRelease({self.counts}, claims {dict(self.guarantee.claims)})"
+        return f"SparkRelease({self.records}, claims {dict(self.guarantee.claims)})"
 
     def to_parquet(self, folder: str) -> None:
         """Write the rows as Parquet; a folder is a release once it contains `_SUCCESS`, which Spark writes last.

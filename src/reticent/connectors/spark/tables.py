@@ -49,7 +49,7 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
     release = SparkRelease(
         frame=rows.recode(plan.recoding),
         guarantee=plan.guarantee,
-        counts=plan.counts,
+        records=plan.counts,
         policy_hash=policy.hash,
         metrics=plan.metrics,
         explain=plan.explain,
@@ -65,6 +65,6 @@ def verify(release: SparkRelease, policy: Policy) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
     if release.method == veil_tables.METHOD:
         return veil_tables.verify_frame(
-            release.frame, policy, release.metadata["veil"], release.guarantee.claims, release.counts
+            release.frame, policy, release.metadata["veil"], release.guarantee.claims, release.records
         )
-    return verify_rows(SparkRows(release.frame), release.guarantee.claims, release.counts, policy, release.method)
+    return verify_rows(SparkRows(release.frame), release.guarantee.claims, release.records, policy, release.method)

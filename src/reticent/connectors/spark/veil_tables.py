@@ -101,7 +101,7 @@ def veil(rows: SparkRows, policy: Policy, store: Store | None) -> SparkRelease:
         # The input order may follow something the attacker knows; the order of published cells discloses nothing more.
         frame=published.repartition(*names).sortWithinPartitions(*names),
         guarantee=replace(veil_guarantee, not_covered=(*veil_guarantee.not_covered, NOT_IN_LEDGER)),
-        counts=RecordCounts(records, records, 0, 0),
+        records=RecordCounts(records, records, 0, 0),
         policy_hash=policy.hash,
         metadata={
             "veil": parameters.to_metadata()
@@ -126,7 +126,7 @@ def _check_policy(policy: Policy) -> str:
         raise PolicyError("Spark does not support k with the veil.", hint="Remove k from the policy.")
     if settings is not None and (settings.household or settings.link):
         raise PolicyError(
-            "Spark does not support households and pseudonyms with the veil.", hint="Remove unit and link from prior."
+            "Spark does not support households and pseudonyms with the veil.", hint="Remove household and link from prior."
         )
     return policy.person
 

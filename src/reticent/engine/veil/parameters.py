@@ -124,13 +124,13 @@ class VeilParameters:
             raise PolicyError(
                 f"prior: a household and a prior by fields cannot be combined: members in different strata of {file} would show "
                 "two candidate sets for one true value.",
-                hint="Make the prior again with `reticent prior`, which uses no fields where the policy names a household; or remove unit.",
+                hint="Make the prior again with `reticent prior`, which uses no fields where the policy names a household; or remove household.",
             )
         if kernel is not None and settings.household is not None:
             # False candidates of a household move alike; where members' values differ, the difference reveals the true value.
             raise PolicyError(
                 "prior: a household and a kernel cannot be combined: members whose values diverge would reveal the true candidate.",
-                hint="Remove the kernel (or updates), so that later values that differ are omitted; or remove unit.",
+                hint="Remove the kernel (or updates), so that later values that differ are omitted; or remove household.",
             )
         return cls(
             l=l,

@@ -219,13 +219,13 @@ def refuse_counts(policy: Policy, kind: str) -> None:
         return
     if kind != "table":
         raise PolicyError(
-            f"prior.totals: not available for a release of kind {kind}: every further release of the same persons would cost epsilon again.",
-            hint="Remove totals, or publish them once, with a table.",
+            f"prior.counts: not available for a release of kind {kind}: every further release of the same persons would cost epsilon again.",
+            hint="Remove counts, or publish them once, with a table.",
         )
     if policy.household is not None:
         raise PolicyError(
-            "prior.totals: noisy counts and a household cannot be combined: a value that members share would be counted several times.",
-            hint="Remove totals, or remove unit.",
+            "prior.counts: noisy counts and a household cannot be combined: a value that members share would be counted several times.",
+            hint="Remove counts, or remove household.",
         )
 
 
@@ -235,8 +235,8 @@ def noisy_counts(
     """Return the noisy counts of first events for `veil.json`; refuses a person with two records, ignores the value -1."""
     if len(np.unique(persons)) < len(persons):
         raise PolicyError(
-            "prior.totals: some persons have several records of their first event.",
-            hint="Write person: {records: first}, or remove totals.",
+            "prior.counts: some persons have several records of their first event.",
+            hint="Write person: {records: first}, or remove counts.",
         )
     shape = parameters.segments.shape
     known = values >= 0

@@ -83,7 +83,7 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
 def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path):
     with pytest.raises(PolicyError, match="does not exist yet"):
         VeilParameters.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
-    with pytest.raises(PolicyError, match="write file beside warmup"):
+    with pytest.raises(PolicyError, match="warmup also needs file"):
         policy(tmp_path, warmup=1000)
 
 
