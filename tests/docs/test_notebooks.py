@@ -21,4 +21,4 @@ def test_a_notebook_runs(notebook, tmp_path, monkeypatch):
         assert not cell["outputs"], "clear the outputs before committing"
         exec(compile("".join(cell["source"]), f"{notebook.stem} cell {number}", "exec"), names)  # noqa: S102
     assert np.all(np.abs(names["pooled"].estimate - names["original"]) < 4 * names["pooled"].error)
-    assert all(row["low"] <= names["truth"][row["sex"]] <= row["high"] for row in names["answer"].to_list())
+    assert all(row["low"] <= names["true_counts"][row["sex"]] <= row["high"] for row in names["answer"].to_list())

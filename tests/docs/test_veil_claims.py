@@ -39,4 +39,4 @@ def test_the_page_names_tests_that_exist():
     assert len(names) > 20
     assert names <= tests
     assert all(file in PAGE for file in FILES)
-    assert "fn decoys_do_not_look_at_the_truth" in (TOP / "core/src/veil/slots.rs").read_text()
+    assert "fn false_candidates_do_not_depend_on_the_true_value" in (TOP / "core/src/veil/slots.rs").read_text()
