@@ -224,7 +224,7 @@ def test_the_row_of_the_prior_counts_as_published(policy):
 def test_lost_rows_are_missed(policy):
     release, original = engine(policy, people())
     short = replace(release, tables={"data": release.tables["data"].slice(10)})
-    short = replace(short, counts=replace(release.records, rows_in=590, published=590))
+    short = replace(short, records=replace(release.records, input=590, published=590))
     inside, outside = refuted(short, policy, original)
     assert "the manifest states the rows of the input" in inside & outside
 

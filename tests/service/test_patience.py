@@ -140,7 +140,7 @@ def test_a_reader_that_does_not_read_is_cut_off():
             ended.set()
 
     class Hasty(Connection):
-        reading = 0.3
+        read_timeout = 0.3
 
     settings = config(app, Settings(""))
     settings.http = settings.http_protocol_class = Hasty

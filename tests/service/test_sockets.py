@@ -111,7 +111,7 @@ def test_an_open_page_loses_its_power_with_its_token(studio, end):
             drained(opened)
             if end != "sign out":
                 Tokens(studio.hub.store).revoke(token.id)
-                studio.hub.tokens._known.clear()
+                studio.hub.tokens._cache.clear()
             else:
                 client.post("/sign-in/out")
             if end == "revoke and wait":  # what the server sends by itself is held back as well

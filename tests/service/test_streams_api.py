@@ -232,11 +232,11 @@ def test_castle_holds_and_readers_get_it(server):
     policy = feed_policy(method="castle", delta=20)
     policy["policy"]["privacy"] = {"k": 3}
     with server.client() as client:
-        client.post("/streams", json={"name": "withheld", **policy}).raise_for_status()
+        client.post("/streams", json={"name": "held", **policy}).raise_for_status()
         table = rename_persons(feed.generate(200, 7), "C")  # others of this server have the same names
-        answers = [push(client, "withheld", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
+        answers = [push(client, "held", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
         assert {answer.status_code for answer in answers} == {202}
-        assert {push(client, "withheld", lines(table.slice(0, 50)), "k0").status_code} == {202}
+        assert {push(client, "held", lines(table.slice(0, 50)), "k0").status_code} == {202}
         shown = [orjson.loads(line) for line in client.get("/streams/held/records").content.splitlines()]
         status = client.get("/streams/held").json()
     assert status["input"] == 200
@@ -318,7 +318,7 @@ def test_a_cursor_ahead_of_its_stream_is_refused(stream):
     for path in ("records", "events"):
         ahead = stream.get(f"/streams/s/{path}", params={"cursor": last + 1, "limit": 1})
         assert (ahead.status_code, ahead.json()["error"]["code"]) == (409, "ahead")
-    generation = here.headers["reticent-generation"]
+    generation = here.headers["reticent-epoch"]
     assert stream.get("/streams/s/records", params={"epoch": generation}).status_code == 200
     other = stream.get("/streams/s/records", params={"epoch": generation + "1"})
     assert other.json()["error"]["code"] == "epoch"
@@ -361,7 +361,7 @@ def test_events_end_with_their_token(server, stream, monkeypatch):
         while "event: batch" not in seen:
             seen += next(said)
         Tokens(server.hub.store).revoke(token.id)
-        server.hub.tokens._known.clear()
+        server.hub.tokens._cache.clear()
         push(stream, "s", lines(rename_persons(feed.generate(3, 78), "U")))
         rest = ""
         for part in said:  # it ends by itself

@@ -72,7 +72,7 @@ def sent(running, go_on, bodies: dict[str, bytes]) -> dict[str, object]:
 
 
 def live_group(running) -> bool:
-    return bool(running.hub.stream("s")._waiting)
+    return bool(running.hub.stream("s")._queue)
 
 
 def ndjson(rows: list[dict]) -> bytes:
@@ -113,7 +113,7 @@ def test_castle_holds_what_comes_together(held):
         client.post("/streams", json={"name": "s", **policy}).raise_for_status()
         answers = sent(running, go_on, {f"key{n}": ndjson(rows) for n, rows in enumerate(batches())})
         assert placed == [1, FEEDS * SIZE]
-        assert {(a.status_code, a.content, a.headers["reticent-held"]) for a in answers.values()} == {
+        assert {(a.status_code, a.content, a.headers["reticent-pending"]) for a in answers.values()} == {
             (202, b"", str(1 + FEEDS * SIZE))
         }
 
@@ -168,7 +168,7 @@ class _Step:
     def apply(self, _):
         return None
 
-    settled = drop = check
+    on_commit = drop = check
 
 
 def test_who_comes_alone_waits_for_nobody_and_who_came_in_company_does(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""`reticent board`: write the anonymization report from an audit."""
+"""`reticent report`: write the anonymization report from an audit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reticent.cli.output import say
 )
 @click.option("--output", "-o", type=options.PATH, required=True, help="Markdown file for the report.")
 def report(audit: Path, output: Path) -> None:
-    """Write the anonymization report that an ethics report signs.
+    """Write the anonymization report that an ethics board signs.
 
     It follows the common outline of EMA policy 0070 and Health Canada, and marks the parts that you fill in.
     """

@@ -44,7 +44,7 @@ def merge_variants(table: pa.Table, policy: Policy, known: Collection[str | None
             raise DataError(
                 f"Column '{name}': {len(variants):,} values in {sum(variants):,} records are variants of other values in the column "
                 "(case, spaces, invisible characters, the dot of a code, missing and empty).",
-                hint=f"Write {name}: {{role: sensitive, normalise: true}} to merge them, or correct the data.",
+                hint=f"Write {name}: {{role: sensitive, normalize: true}} to merge them, or correct the data.",
             )
         at = pc.index_in(column, pa.array(values, column.type))
         merged = pa.array([best[canonical_form(value)] for value in values], column.type).take(at.combine_chunks())

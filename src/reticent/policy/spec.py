@@ -137,7 +137,7 @@ class HierarchySpec(Section):
         if self.bottom is not None and self.top is not None and self.bottom >= self.top:
             raise validation_error("bottom must be below top.")
         if self.format is not None and (self.dates is None or strptime_format(self.format) is None):
-            raise validation_error("written is for dates only: write DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
+            raise validation_error("format is for dates only: write DD/MM/YYYY or MM/DD/YYYY, with / or . or -.")
 
     @property
     def kind(self) -> str:
@@ -231,7 +231,7 @@ class Column(Section):
         if identifier is not None and identifier.shift and self.role not in {"quasi", "plain"}:
             raise validation_error("a shifted date needs the role quasi or plain.")
         if self.normalize and self.role != "sensitive":
-            raise validation_error("normalise is only for columns with the role sensitive.")
+            raise validation_error("normalize is only for columns with the role sensitive.")
         if self.combine is not None and (self.role != "sensitive" or len(set(self.combine)) < 2):
             raise validation_error("combine needs two or more columns, and the role sensitive.")
         return self

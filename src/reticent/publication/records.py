@@ -76,7 +76,7 @@ class RecordReader:
         self._names = list(policy.columns)
         self._published, released = frozenset((*policy.quasi, *policy.plain)), frozenset(policy.released)
         unit = policy.household if policy.stream.method == "veil" else None
-        required = {name: word for name, word in ((policy.person, "no person"), (unit, "no unit")) if name}
+        required = {name: word for name, word in ((policy.person, "no person"), (unit, "no household")) if name}
         self._required, self._numbers = required, tuple(numbers)
         self._look_like_numbers = frozenset(_number_columns(policy))
         self._core = _core.wire.Reader(

@@ -20,7 +20,7 @@ _PREVIEW_ROWS = 5
 
 @dataclass(frozen=True)
 class RecordCounts:
-    """Numbers of records: rows_in = published + held + suppressed."""
+    """Numbers of records: input = published + withheld + suppressed."""
 
     input: int = 0
     published: int = 0

@@ -111,12 +111,12 @@ class Releases:
 
     def preview(self, ident: str, rows: int) -> list[TablePreview]:
         """Return the counts and the first rows of the tables of a release; 410 if it was withdrawn."""
-        self._refuse_withdrawn(ident)
+        self._refuse_withdrawn_release(ident)
         return self._previews(ident, rows)
 
     def handle(self, ident: str) -> ReleaseHandle:
         """Return the handle for queries on a release; 410 if it was withdrawn."""
-        self._refuse_withdrawn(ident)
+        self._refuse_withdrawn_release(ident)
         return ReleaseHandle(ident, lambda: (self._payload(ident), b""))
 
     def find_by_publisher(self, publisher: str) -> str:
@@ -145,10 +145,10 @@ class Releases:
 
     def pack(self, ident: str, file_format: str) -> BinaryIO:
         """Open the zip file of a release without logging a download."""
-        self._refuse_withdrawn(ident)
+        self._refuse_withdrawn_release(ident)
         return self._zip_cache.open(ident, file_format, lambda: self.load(ident))
 
-    def _refuse_withdrawn(self, ident: str) -> None:
+    def _refuse_withdrawn_release(self, ident: str) -> None:
         if self.get(ident)["withdrawn"]:
             raise ServiceError(410, "withdrawn", "This release was withdrawn.", "Ask the custodian for the reason.")
 

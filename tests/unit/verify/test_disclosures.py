@@ -216,7 +216,7 @@ def test_ten_spellings_are_one_value(table):
     for method, privacy in (("anatomy", {"l": 5}), ("optimal", {"k": 5, "l": 5})):
         with pytest.raises(DataError, match="9 values in 270 records are variants") as error:
             anonymize(sick, policy(method, **privacy), seed=1)
-        assert "normalise: true" in error.value.hint
+        assert "normalize: true" in error.value.hint
         assert "HIV" not in str(error.value)
 
 

@@ -202,11 +202,11 @@ class EvolvingPublisher(Publisher):
     def counts(self) -> RecordCounts:
         """Return the number of live, published and withheld records."""
         total = len(self.records)
-        withheld = self._count_withheld()
+        withheld = self._count_withheld_records()
         return RecordCounts(input=total, published=total - withheld, withheld=withheld)
 
     @abstractmethod
-    def _count_withheld(self) -> int:
+    def _count_withheld_records(self) -> int:
         """Return the number of records without a class."""
 
     @property
@@ -344,7 +344,7 @@ class EvolvingPublisher(Publisher):
             "publications": self.publications,
             "step": self.step,
             "records": len(self.records),
-            "withheld": self._count_withheld(),
+            "withheld": self._count_withheld_records(),
             "metrics": self._figures,
         }
 

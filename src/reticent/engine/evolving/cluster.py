@@ -86,7 +86,7 @@ class ClusterPublisher(EvolvingPublisher):
                     codes[:, i] = _rounded_values(self.records.words[name].values)[codes[:, i]]
         return codes
 
-    def _count_withheld(self) -> int:
+    def _count_withheld_records(self) -> int:
         return self._withheld
 
     def _reload(self, withheld: int) -> None:

@@ -315,7 +315,7 @@ class Veil(VeilPublisher, EvolvingPublisher):
     def _method_guarantee(self) -> Guarantee:
         return guarantee(self._veiler.parameters)
 
-    def _count_withheld(self) -> int:
+    def _count_withheld_records(self) -> int:
         return 0
 
 

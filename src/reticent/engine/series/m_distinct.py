@@ -164,7 +164,7 @@ class MDistinct(SeriesPublisher):
         if published == 0 or share > self.policy.series.max_withheld:
             raise GuaranteeError(
                 f"{rows - published:,} of {rows:,} records would be withheld ({share:.0%}); nothing was published.",
-                hint="Raise series.max_risk or series.m, or allow more withheld records with series.max_held.",
+                hint="Raise series.max_risk or series.m, or allow more withheld records with series.max_withheld.",
             )
         return RecordCounts(input=rows, published=published, withheld=rows - published)
 

@@ -29,7 +29,7 @@ KINDS = {
     "series": "a series: several releases of the same persons",
 }
 _MAX_PREVIEW, _HEAD, _MAX_CELLS = 6, 2_000, 4
-_STORED_FIELDS = ("settings", "files", "why", "kind", "sent", "cells")
+_STORED_FIELDS = ("settings", "files", "why", "kind", "from_file", "cells")
 
 
 @dataclass

@@ -265,7 +265,7 @@ def _check_epoch(hub: HubDependency, epoch: str | None) -> None:
             409,
             "epoch",
             "The store was restored after this cursor was issued.",
-            "Compare your records with the stream, then remove `generation` from the request.",
+            "Compare your records with the stream, then remove `epoch` from the request.",
         )
 
 

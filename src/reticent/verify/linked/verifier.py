@@ -200,7 +200,7 @@ def _check_explain_counts(release: Published, persons: int, views: int) -> Findi
     """Check that `explain` agrees with tables and manifest: rows by table, number of classes and of persons."""
     explained, rows = release.explain, {name: table.num_rows for name, table in release.tables.items()}
     came, classes, everybody = (
-        explained.get("input", {}),
+        explained.get("input_rows", {}),
         explained.get("classes", views),
         explained.get("persons", persons),
     )

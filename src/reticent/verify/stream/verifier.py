@@ -132,14 +132,14 @@ class Transcript:
     def read(self, line: Any) -> None:
         """Check one published object."""
         fields = line if isinstance(line, dict) else {}
-        kind, group, seq, qi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("quasi")
+        kind, group, seq, quasi = fields.get("type"), fields.get("group"), fields.get("seq"), fields.get("quasi")
         plain = fields.get("plain", {}) if self._strict else fields.get("plain") or {}
-        numbered = type(seq) is int and are_single_values(qi) and are_single_values(plain)
+        numbered = type(seq) is int and are_single_values(quasi) and are_single_values(plain)
         if kind == "tuple" and numbered and type(group) is str:
-            self._tuple(group, seq, qi, plain)
+            self._tuple(group, seq, quasi, plain)
         elif kind == "group" and type(group) is str and isinstance(fields.get("candidates"), list):
             self._group(group, fields["candidates"])
-        elif kind == "record" and type(seq) is int and type(qi) is dict and "candidates" in fields:
+        elif kind == "record" and type(seq) is int and type(quasi) is dict and "candidates" in fields:
             self._veiled_record(seq, fields)
         elif kind == "codebook":
             document = fields.get("veil")
@@ -148,7 +148,7 @@ class Transcript:
         elif kind == "record" and numbered and "sensitive" in fields:
             cell = fields["sensitive"]
             sensitive = cell if isinstance(cell, dict) else dict(zip(self._sensitive, [cell], strict=False))
-            self._record(seq, qi, plain, sensitive)
+            self._record(seq, quasi, plain, sensitive)
         else:
             self.violations["form"] += 1
 

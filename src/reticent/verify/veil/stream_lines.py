@@ -75,17 +75,17 @@ class VeiledLines:
         """Check one line."""
         self.rows += 1
         row, event, candidates = line.get("stratum"), line.get("event"), line.get("candidates")
-        qi, plain, person = line.get("quasi"), line.get("plain"), line.get("person", "")
+        quasi, plain, person = line.get("quasi"), line.get("plain"), line.get("person", "")
         shaped = type(row) is int and type(event) is int and type(candidates) is list and type(person) is str
         shaped &= not person or _NAME.fullmatch(str(person)) is not None
-        if line.keys() != self._keys or not shaped or not are_single_values(qi) or not are_single_values(plain):
+        if line.keys() != self._keys or not shaped or not are_single_values(quasi) or not are_single_values(plain):
             self._violations["form"] += 1
             return
         assert isinstance(candidates, list) and isinstance(row, int) and isinstance(event, int)  # noqa: S101, PT018
-        assert isinstance(qi, dict) and isinstance(plain, dict)  # noqa: S101, PT018
-        for name in qi.keys() & self._shown.keys():
-            self._shown[name].add(qi[name])
-        self._violations["columns"] += not self._form.has_columns(qi, plain, strict=self._strict)
+        assert isinstance(quasi, dict) and isinstance(plain, dict)  # noqa: S101, PT018
+        for name in quasi.keys() & self._shown.keys():
+            self._shown[name].add(quasi[name])
+        self._violations["columns"] += not self._form.has_columns(quasi, plain, strict=self._strict)
         self._violations["few"] += len(candidates) != self._l
         self._violations["below"] += event < 0
         if self._possible is None:

@@ -99,7 +99,7 @@ def condition_columns(policy: Policy, by: Sequence[str] | None) -> Sequence[str]
     if by:
         raise PolicyError(
             "prior: a household and a prior by fields cannot be combined: members may be in different strata.",
-            hint="Remove --by and prior.by, or remove unit.",
+            hint="Remove --by and prior.by, or remove prior.household.",
         )
     return ()
 
