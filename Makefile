@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Hundreds of processes of the tests would compile the package anew where the machine asks for no bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo check test mutants storms bench lint format docs screenshots sbom hashes wheels vulnerabilities serve clean
+.PHONY: setup demo check test mutants stress bench lint format docs screenshots sbom hashes wheels vulnerabilities serve clean
 .DEFAULT_GOAL := setup
 
 setup: $(VENV)/.core $(VENV)/.deps
@@ -66,8 +66,8 @@ check: setup
 mutants: setup
 	$(BIN)/python tests/mutants/run.py
 
-# Bits that turn, writes that are torn, processes that are killed, old backups that are restored; the tests run a few of each.
-storms: setup
+# Many bit flips, torn writes, kills and restored backups; `make test` runs a few of each.
+stress: setup
 	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_FAULTS=0 RETICENT_KILLS=100 RETICENT_HTTP_KILLS=60 RETICENT_STREAM_KILLS=200 \
 	RETICENT_EVOLVE_KILLS=100 RETICENT_RESTORES=100 RETICENT_HOSTILE=200 RETICENT_SERIES=1000 $(BIN)/python -m pytest -q -s \
 	  tests/integration/test_bit_flips.py tests/integration/test_faults.py tests/integration/test_generations.py tests/integration/test_mllp.py \
