@@ -66,7 +66,7 @@ check: setup
 mutants: setup
 	$(BIN)/python tests/mutants/run.py
 
-# Bit flips, torn writes, killed processes, restored backups: all cases of one recorded run. The tests run a few of each.
+# Many bit flips, torn writes, kills and restored backups; `make test` runs a few of each.
 stress: setup
 	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_FAULTS=0 RETICENT_KILLS=100 RETICENT_HTTP_KILLS=60 RETICENT_STREAM_KILLS=200 \
 	RETICENT_EVOLVE_KILLS=100 RETICENT_RESTORES=100 RETICENT_HOSTILE=200 RETICENT_SERIES=1000 $(BIN)/python -m pytest -q -s \
