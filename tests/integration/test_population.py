@@ -287,12 +287,12 @@ def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
     first = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
     again = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
     assert again.tables["data"].equals(first.tables["data"])
-    with pytest.raises(GuaranteeError, match="names no person"):
+    with pytest.raises(GuaranteeError, match="policy has no `person:`"):
         anonymize(rows.slice(1), nameless(tmp_path), store=tmp_path / "store.db")
     with pytest.raises(GuaranteeError, match=SHARED):
         table(tmp_path / "store.db", people(0, 80))
     table(tmp_path / "other.db", people(0, 80))
-    with pytest.raises(GuaranteeError, match="names no person"):
+    with pytest.raises(GuaranteeError, match="policy has no `person:`"):
         anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db")
     shown = anonymize(rows, nameless(tmp_path), store=tmp_path / "other.db", allow_republication=True)
     assert REPUBLICATION in shown.guarantee.not_covered

@@ -117,7 +117,7 @@ def rename(rows):
 def test_k_is_refused_where_it_is_not_kept(tmp_path):
     policy = load(tmp_path, "{column: id, events: visit}", "id")
     for kind in ("series", "evolving", "stream"):
-        with pytest.raises(PolicyError, match="not kept"):
+        with pytest.raises(PolicyError, match="does not guarantee k"):
             publisher(policy, kind, "veil", rng=Rng.from_seed(1))
     with pytest.raises(PolicyError, match="link"):
         table.publish(people(), load(tmp_path, "prior.csv}", "prior.csv, link: true}"), seed=1)

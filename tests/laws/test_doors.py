@@ -25,7 +25,7 @@ SEED = 11
 KEYS = {
     "group": {"type", "group", "candidates"},
     "tuple": {"type", "group", "seq", "quasi", "plain"},
-    "record": {"type", "seq", "quasi", "plain", "row", "event", "candidates"},
+    "record": {"type", "seq", "quasi", "plain", "stratum", "event", "candidates"},
 }
 
 
@@ -151,13 +151,13 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
     parts, buried = [], []
     session = Session.__new__(Session)
     session._settings = Settings()
-    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), bury=buried.extend, placement=None)
+    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), store_dead_letters=buried.extend, partition_check=None)
     session.shards = {0: OwnedShard(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     values = [line.encode() for line in LINES]
     for first in range(0, len(values), 77):
         part = values[first : first + 77]
         parts.append(session._release(0, np.arange(first, first + len(part)), part))
-    (codebook,) = [value + b"\n" for part in parts for value in part.told]
+    (codebook,) = [value + b"\n" for part in parts for value in part.codebook_lines]
     lines = [part.lines for part in parts]
     assert codebook == (folder / "cli.ndjson.codebook.json").read_bytes()
     assert b"".join(lines) == by_command[0]

@@ -256,11 +256,11 @@ def uncounted(veiled):
 
 def torn(veiled):
     """Every set from the same neighbour: later sets do not follow those before them, first ones are of other rows."""
-    return {"candidates": np.roll(veiled.candidates, 1, axis=0).copy(), "rows": veiled.rows}
+    return {"candidates": np.roll(veiled.candidates, 1, axis=0).copy(), "strata": veiled.strata}
 
 
 def elsewhere(veiled):
-    return {"rows": np.where(veiled.events > 0, 1 - veiled.rows, veiled.rows).astype(np.uint32)}
+    return {"strata": np.where(veiled.events > 0, 1 - veiled.strata, veiled.strata).astype(np.uint32)}
 
 
 def rare(veiled):
@@ -268,7 +268,7 @@ def rare(veiled):
 
 
 def named(veiled):
-    return {"names": veiled.persons}
+    return {"pseudonyms": veiled.persons}
 
 
 FORGED = [(forge, size) for forge in (turned, uncounted, torn, elsewhere, rare, named) for size in (1, 400)]

@@ -37,7 +37,7 @@ _LOSSES = ("loss", "ncp", "discernibility", "average_class_size", "precision", "
 _METRICS = (
     *(*_LOSSES, "information_loss", "rows_kept", "counterfeits", "counterfeits_per_group", "max_risk", "persons"),
     *("omission_rate", "alarm", "sau", "sau_limit", "groups", "open_groups", "retired_groups", "forced_open_rate"),
-    *("withheld", "clusters", "reusable_clusters", "average_wait"),
+    *("pending", "clusters", "reusable_clusters", "average_wait"),
 )
 _MAX_METHODS, _MAX_LEVELS = 10, 256
 """Limits: five methods for a table, with and without weights; no hierarchy has so many levels."""
