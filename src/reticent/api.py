@@ -58,7 +58,7 @@ def anonymize(
         store: the path or URL of a store, which records the persons and keeps the veil key; required for the veil.
         seed: makes the release repeatable, for tests only.
         allow_republication: allow people who were already released from this store; the release records this.
-        watch: reports the progress of the search; another thread may cancel it.
+        cancellation: reports the progress of the search; another thread may cancel it.
 
     Raises:
         GuaranteeError: the policy cannot be met.

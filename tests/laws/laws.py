@@ -116,7 +116,17 @@ def input_and_policy_are_untouched(case: Case) -> None:
 
 def publishes_only_the_policys_columns(case: Case) -> None:
     releases, _ = run(case, case.table(7, N), [])
-    own = {"group", "value", "count", "seq", "candidate", "stratum", "event", "person", *(f"ill_{i}" for i in range(1, 4))}
+    own = {
+        "group",
+        "value",
+        "count",
+        "seq",
+        "candidate",
+        "stratum",
+        "event",
+        "person",
+        *(f"ill_{i}" for i in range(1, 4)),
+    }
     allowed = set(case.rules().released) | own
     if case.kind == "series" and case.method == "veil":
         allowed |= {"person"}  # a pseudonym, the same in all releases of the series

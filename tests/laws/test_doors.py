@@ -151,7 +151,9 @@ def test_a_kafka_partition_gives_the_lines_of_the_command_line(by_command, folde
     parts, buried = [], []
     session = Session.__new__(Session)
     session._settings = Settings()
-    session._job = SimpleNamespace(source=SimpleNamespace(topic="in"), store_dead_letters=buried.extend, partition_check=None)
+    session._job = SimpleNamespace(
+        source=SimpleNamespace(topic="in"), store_dead_letters=buried.extend, partition_check=None
+    )
     session.shards = {0: OwnedShard(StreamPublication(policy, rng=Rng.from_seed(SEED)), 0)}
     values = [line.encode() for line in LINES]
     for first in range(0, len(values), 77):

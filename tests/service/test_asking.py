@@ -64,7 +64,9 @@ def test_a_stream_answers_too(running):
         client.post("/streams/s/records", content=body, headers=headers).raise_for_status()
     place = open_release(running.hub, "stream:s")
     assert running.hub.query_process.ask(place, questions.summarize).records == 400
-    assert running.hub.query_process.ask(place, questions.windows, "influenza") == questions.windows(here(place), "influenza")
+    assert running.hub.query_process.ask(place, questions.windows, "influenza") == questions.windows(
+        here(place), "influenza"
+    )
     assert running.hub.query_process.ask(place, questions.most_uneven_value) == questions.most_uneven_value(here(place))
 
 

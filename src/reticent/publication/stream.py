@@ -235,7 +235,7 @@ class Stream:
             replayed: a pipe starts from the beginning again; skip the bytes that an earlier run has read.
             final: the input is complete, so an unfinished last line is a record. Otherwise it stays unread in a file, and is
                 rejected from a pipe.
-            watch: receives the progress of the run.
+            progress: receives the progress of the run.
         """
         self._start = time.perf_counter()
         self._source, self._final, self._waiting = source, final, 0

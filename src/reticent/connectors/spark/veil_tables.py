@@ -126,7 +126,8 @@ def _check_policy(policy: Policy) -> str:
         raise PolicyError("Spark does not support k with the veil.", hint="Remove k from the policy.")
     if settings is not None and (settings.household or settings.link):
         raise PolicyError(
-            "Spark does not support households and pseudonyms with the veil.", hint="Remove household and link from prior."
+            "Spark does not support households and pseudonyms with the veil.",
+            hint="Remove household and link from prior.",
         )
     return policy.person
 
