@@ -247,7 +247,7 @@ def test_a_refusal_names_changes_without_a_kernel_or_the_prior(rules, evolving):
         driver.delete(people([VALUES[1]] * 30).column("id"))
         driver.publish()
         driver.insert(people(["unheard of"] * 30, first=200))
-        with pytest.raises(GuaranteeError, match="by the prior") as refusal:
+        with pytest.raises(GuaranteeError, match="not among their candidates; nothing") as refusal:
             driver.publish()
         assert "prior again" in refusal.value.hint
 

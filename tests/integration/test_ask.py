@@ -172,7 +172,7 @@ def test_a_later_release_of_a_series_is_asked_beside_the_earlier_ones(tmp_path):
         run("republish", tmp_path / f"q{number}.csv", *words)
     alone = run("ask", tmp_path / "r2", "--value", "flu")
     assert "2,500 later events are not counted" in alone.stdout
-    assert "Ask all releases together" in alone.stdout
+    assert "Read all releases together" in alone.stdout
     rows = answers(tmp_path / "r1", tmp_path / "r2", "--value", "flu", "--interval", ".999")
     assert [row["release"] for row in rows] == [1, 2]
     for row, part in zip(rows, tables, strict=True):

@@ -61,7 +61,7 @@ def test_one_line_per_claim_unless_all_is_asked_for(folder, capsys):
     for options in ((), ("--all",)):
         run(folder / "r", "-p", folder / "policy.yaml", *options)
         words[options] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("  holds")]
-    assert [line.split()[1] for line in words[()]] == ["k", "l", "form,"]
+    assert [line.split()[1] for line in words[()]] == ["k", "l", "format,"]
     folded, checks = int(words[()][-1].split()[-2]), len(words[("--all",)])
     assert folded + 2 == checks > 5
 
@@ -69,7 +69,7 @@ def test_one_line_per_claim_unless_all_is_asked_for(folder, capsys):
 def test_a_failing_check_of_form_is_shown(folder, capsys):
     (folder / "r" / "stray.txt").write_text("x")
     assert run(folder / "r", "-p", folder / "policy.yaml") == 4
-    assert "FAILS    only files of the release" in capsys.readouterr().err
+    assert "FAILS    the folder contains only files that the manifest lists" in capsys.readouterr().err
 
 
 def test_what_is_no_release_exits_3(folder):

@@ -26,7 +26,7 @@ def table(shape):
 
 
 def policy(written):
-    dates = {"dates": ["month", "quarter", "year", "decade"]} | ({"written": written} if written else {})
+    dates = {"dates": ["month", "quarter", "year", "decade"]} | ({"format": written} if written else {})
     columns = {"born": {"role": "quasi", "hierarchy": dates}, "sex": "quasi", "ill": "sensitive"}
     return Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 5, "l": 2}})
 

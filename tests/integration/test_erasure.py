@@ -130,7 +130,7 @@ def test_an_erased_publication_leaves_nothing_and_is_closed(kind, tmp_path):
     assert holding(tmp_path, word)
     assert not words_of("store", "erase", where, kind)
     assert not holding(tmp_path, word)
-    with pytest.raises(StateError, match="publish the same people anew"):
+    with pytest.raises(StateError, match="could release the same people a second time"):
         publish(people(500, 60))
     with pytest.raises(GuaranteeError, match="already released from this store"):  # the ledger has not forgotten them
         anonymize(people(0, 60), ANATOMY, store=where)

@@ -82,7 +82,7 @@ def test_what_is_no_time_says_no_order(tmp_path, how):
 
 
 def test_days_as_the_policy_says_they_are_written(tmp_path):
-    days = {"role": "quasi", "hierarchy": {"dates": ["day", "month", "year"], "written": "DD.MM.YYYY"}, "level": 3}
+    days = {"role": "quasi", "hierarchy": {"dates": ["day", "month", "year"], "format": "DD.MM.YYYY"}, "level": 3}
     rules = policy(tmp_path, day=days)
     table = visits(["03.01.2021", "20.01.2021", "01.02.2021"])
     assert in_time(anonymize(table, Policy.from_dict(rules, base=tmp_path), store=tmp_path / "t.db"))

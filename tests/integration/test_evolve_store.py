@@ -389,4 +389,4 @@ def test_record_ids_name_single_records_of_one_person(tmp_path):
     with EvolvingTable.open(place) as table:
         table.delete(["1"], by="id")
         assert table.status()["records"] == 4
-        assert np.count_nonzero([name is not None for name in table.engine.records.names]) == 4
+        assert np.count_nonzero([name is not None for name in table.engine.records.record_ids]) == 4

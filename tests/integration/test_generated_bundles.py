@@ -29,12 +29,12 @@ RULES = {
         "sex": "quasi",
         "race": "quasi",
         "postcode": {"role": "quasi", "hierarchy": {"prefix": 5}},
-        "death_date": {"role": "quasi", "hierarchy": {"dates": ["year"]}, "identifier": {"shift": 20}},
+        "death_date": {"role": "quasi", "hierarchy": {"dates": ["year"]}, "transform": {"shift": 20}},
         "encounter_class": "quasi",
         "admission_date": {
             "role": "quasi",
             "hierarchy": {"dates": ["day", "month", "year"]},
-            "identifier": {"shift": 20},
+            "transform": {"shift": 20},
         },
         "diagnosis": "sensitive",
         "procedure": "sensitive",
@@ -78,7 +78,7 @@ def test_it_is_read_whole_and_holds(export):
         for file in (folder / "in").iterdir()
         for entry in json.loads(file.read_text())["entry"]
     )
-    for kind, rows in release["explain"]["input"].items():
+    for kind, rows in release["explain"]["input_rows"].items():
         assert rows == source[kind], kind
     assert release["explain"]["persons"] == PEOPLE
     assert verify(folder / "release", Policy.load(folder / "policy.json")).holds
@@ -107,7 +107,7 @@ def test_every_resource_is_valid_and_its_codes_have_a_system(export):
     for resource in resources(folder):
         model(resource["resourceType"]).model_validate(resource)
         counts[resource["resourceType"]] += 1
-    rows = json.loads((folder / "release" / "release.json").read_text())["explain"]["published"]
+    rows = json.loads((folder / "release" / "release.json").read_text())["explain"]["published_rows"]
     assert {kind: counts[kind] for kind in rows} == rows
     systems = {
         kind: {

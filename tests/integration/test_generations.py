@@ -205,7 +205,7 @@ def test_a_store_of_another_schema_is_refused(tmp_path):
         raw.execute("UPDATE reticent_meta SET value = '2' WHERE name = 'schema'")
     with pytest.raises(StateError, match="has schema 2") as caught:
         series.publish(people(0, 90))
-    assert "Use the version of Reticent that made the store" in caught.value.hint
+    assert "Use the version of Reticent that created the store" in caught.value.hint
 
 
 def test_an_unfinished_last_line_waits(tmp_path):

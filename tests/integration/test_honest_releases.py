@@ -91,7 +91,7 @@ def test_a_column_called_group_is_refused_where_groups_have_numbers(tmp_path, ro
         "evolving": ("evolve", "init", store, "-p", policy),
         "series": ("republish", source, "-p", policy, "--store", store, "-o", tmp_path / "out"),
     }
-    with pytest.raises(PolicyError, match="called 'group'"):
+    with pytest.raises(PolicyError, match="released column 'group' has the name of the column"):
         run(*words[kind.split(":")[0]])
     assert not (tmp_path / "out").exists()
 

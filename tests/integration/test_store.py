@@ -357,7 +357,7 @@ def test_another_version_is_refused(store, where):
 
 
 def test_an_absent_store_is_not_made_unasked(where, tmp_path):
-    with pytest.raises(StateError, match=r"no such file|is not a store"):
+    with pytest.raises(StateError, match=r"no such file|is not a Reticent store"):
         Store.open(where, create=False)
     assert not list(tmp_path.iterdir())
 
@@ -380,12 +380,12 @@ def test_what_is_not_a_store_is_refused(tmp_path):
         connection.execute("CREATE TABLE patients (name TEXT)")
     cases = {
         tmp_path / "text": "is not a store",
-        tmp_path / "other.db": "is not a store",
+        tmp_path / "other.db": "is not a Reticent store",
         tmp_path: "is a directory",
         tmp_path / "none" / "store.db": "cannot be created",
-        "mysql://host/x": "not understood",
-        "sqlite://": "not understood",
-        "nonsense://": "not understood",
+        "mysql://host/x": "URL is invalid",
+        "sqlite://": "URL is invalid",
+        "nonsense://": "URL is invalid",
         "postgresql://u:hidden@127.0.0.1:1/x": "Store postgresql",
     }
     for where, message in cases.items():
@@ -416,7 +416,7 @@ with Store.open(sys.argv[1]) as store:
 def test_a_full_disk_changes_nothing(tmp_path):
     where = str(tmp_path / "store.db")
     run = subprocess.run([sys.executable, "-c", FULL, where], capture_output=True, text=True, check=True)
-    assert "nothing was changed" in run.stdout
+    assert "Nothing was changed" in run.stdout
     with Store.open(where) as store:
         assert store.position("feed") is None
         assert store.snapshot("feed") is None

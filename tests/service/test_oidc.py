@@ -73,8 +73,8 @@ def test_a_group_becomes_a_role(house, user, role):
         assert "samesite=strict" in cookie.lower()
         assert browser.get(f"{house.root}/history").status_code == 200
         entry = house.hub.audit_log.entries(house.hub.audit_log.head()["entries"] - 2)[0]
-        assert (entry["act"], entry["name"], entry["role"]) == ("sign-in", USERS[user]["name"], role)
-        assert user not in entry["who"]
+        assert (entry["action"], entry["name"], entry["role"]) == ("sign-in", USERS[user]["name"], role)
+        assert user not in entry["actor"]
         visitor = house.app.state.access._sessions[browser.cookies[COOKIE]].credential
         assert visitor.scope == (() if role == "custodian" else ("series:patients",))
         browser.post(f"{house.root}/sign-in/out")

@@ -64,7 +64,7 @@ def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
     assert ask_ledger(hub, draft).elsewhere == 300
     second = publish(running, plan, 5)
     assert (second["state"], second["error"]["code"]) == ("failed", "guarantee")
-    assert "300 of 300 persons" in second["error"]["message"]
+    assert "300 of 300 people" in second["error"]["message"]
     assert len(hub.releases.all()) == 1
     despite = publish(running, plan, 5, despite=True)
     assert despite["state"] == "done"

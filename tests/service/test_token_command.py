@@ -44,7 +44,7 @@ def test_a_scope_is_kept(tmp_path, capsys):
     assert entry["scope"] == ["stream:a", "evolving:b*"]
     with Store.open(store) as kept:
         assert Tokens(kept).all()[0].scope == ("stream:a", "evolving:b*")
-        assert [(entry["act"], entry["who"]) for entry in AuditLog(kept).entries()] == [("grant", "operator")]
+        assert [(entry["action"], entry["actor"]) for entry in AuditLog(kept).entries()] == [("grant", "operator")]
 
 
 @pytest.mark.parametrize("arguments", [["--role", "king"], ["--days", "-1"], ["--scope", "king:x"]])
