@@ -162,10 +162,10 @@ def test_spellings_of_a_value_are_refused(tmp_path):
 
 def test_a_pseudonym_is_refused_and_not_published_as_it_is(tmp_path):
     (tmp_path / "keys").mkdir()
-    columns = COLUMNS | {"person_id": {"role": "plain", "identifier": {"pseudonym": "study.key"}}}
+    columns = COLUMNS | {"person_id": {"role": "plain", "transform": {"pseudonym": "study.key"}}}
     wanted = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 2}}, base=tmp_path / "keys")
     place = written(tmp_path, rows(200))
-    with pytest.raises(PolicyError, match="pseudonyms"):
+    with pytest.raises(PolicyError, match="DuckDB cannot pseudonymize"):
         duck.anonymize(place, wanted, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
