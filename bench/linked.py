@@ -37,13 +37,13 @@ _STEPS = {
     "read": "told = {'rows': sum(t.num_rows for t in read_tables(source, Policy.load(policy))[0].values())}",
     "release": """
 release = anonymize(source, Policy.load(policy))
-figures = {"rows_out": dict(release.explain["rows_out"]), "metrics": dict(release.metrics)}
+figures = {"published_rows": dict(release.explain["rows_out"]), "metrics": dict(release.metrics)}
 release.to_dir(Path(folder))
 """,
     "whole": """
 write = write_omop_release if source.startswith("sqlite") else write_fhir_release
 release = anonymize(source, Policy.load(policy))
-figures = {"rows_out": dict(release.explain["rows_out"])}
+figures = {"published_rows": dict(release.explain["rows_out"])}
 release.to_dir(Path(folder))
 figures |= {"written": sum(write(Path(folder), Path(folder + ".out")).values())}
 """,
