@@ -32,7 +32,7 @@ def release(frame: Any, store: Path) -> None:
     assert_type(reticent.verify([made, "other"], "policy.yaml", original=frame), VerificationResult)
     assert_type(reticent.verify(made, policy).holds, bool)
     assert_type(reticent.audit(made, policy), Audit)
-    assert_type(reticent.risk(frame, quasi=["age"]).alone, float)
+    assert_type(reticent.risk(frame, quasi=["age"]).unique, float)
     assert_type(assert_holds(made, policy), VerificationResult)
     with reticent.EvolvingTable(store, policy) as table:
         assert_type(table, reticent.EvolvingTable)
