@@ -21,7 +21,7 @@ MOST = 10
 
 def releases(page, address: str) -> list[dict]:
     page.goto(f"{address}/history")
-    page.get_by_role("link", name="History").wait_for()
+    page.get_by_role("link", name="History").first.wait_for()
     return page.locator('[data-test="release"]').all_inner_texts()
 
 
