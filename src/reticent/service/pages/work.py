@@ -69,7 +69,7 @@ def _streams(streams: list[dict[str, Any]]) -> None:
                 f"{one['rows_per_second']:,.0f}",
                 f"{one['median_ms']:.1f}",
                 f"{one['p99_ms']:.1f}",
-                f"{one['withheld']:,}",
+                f"{one['pending']:,}",
                 f"{one['subscribers']:,}",
             ]
             for one in streams
