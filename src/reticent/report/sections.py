@@ -154,7 +154,7 @@ def risk(audit: Audit) -> str:
 def attacks(audit: Audit) -> str:
     """Show an overview of all attacks, then each attack."""
     shown = [o for o in audit.outcomes if o.attack != "skewness"]
-    items = [Range(o.attack, o.accuracy, *o.interval, o.claim) for o in shown]
+    items = [Range(o.attack.removesuffix("-attacker"), o.accuracy, *o.interval, o.claim) for o in shown]
     out = figure(
         ranges("Accuracy of each attack", items),
         "Share of right guesses with its 95% confidence interval. The green mark is the bound that the release states.",
