@@ -66,7 +66,7 @@ _CHECKS = (
     "candidates are in canonical order",
     "every record names a stratum of the prior",
     "every record is its person's only event",
-    "every first event is a set that its stratum can give",
+    "the set of every first event is possible in its stratum",
 )
 
 
