@@ -26,12 +26,12 @@ def rows_of(releases):
     return found
 
 
-def verifies_beside_earlier_ones(case: Case) -> None:
+def verifies_with_earlier_releases(case: Case) -> None:
     releases, _ = run(case, case.table(1, N), [N // 2])
     assert releases, "nothing was published"
     for i in range(1, len(releases) + 1):
-        verdict = verify(releases[:i], case.rules())
-        assert verdict.holds, [f.claim for f in verdict.findings if not f.holds]
+        result = verify(releases[:i], case.rules())
+        assert result.holds, [f.claim for f in result.findings if not f.holds]
 
 
 def loses_and_doubles_nothing(case: Case) -> None:
@@ -167,7 +167,7 @@ def refuses_columns_without_a_role(case: Case) -> None:
 
 
 LAWS = [
-    verifies_beside_earlier_ones,
+    verifies_with_earlier_releases,
     loses_and_doubles_nothing,
     batches_do_not_change_the_guarantee,
     restart_changes_nothing,

@@ -1,4 +1,4 @@
-"""A thousand records as feeds may send them: sound ones among everything that a reader could take in two ways."""
+"""A thousand records as feeds may send them: valid ones, among everything that a parser could read in two ways."""
 
 from __future__ import annotations
 

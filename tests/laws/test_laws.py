@@ -29,8 +29,8 @@ def test_law(case, law, caplog):
     apply(law, case, caplog)
 
 
-class Crowded(Anatomy):
-    """Puts everybody of two groups together with one value too often."""
+class Homogeneous(Anatomy):
+    """Shows one value for everybody in a group."""
 
     def release(self, table):
         made = super().release(table)
@@ -153,7 +153,7 @@ class Boastful(Anatomy):
 
 
 PLANTED = [
-    (Crowded, laws.verifies_beside_earlier_ones),
+    (Homogeneous, laws.verifies_with_earlier_releases),
     (Lossy, laws.loses_and_doubles_nothing),
     (Doubling, laws.loses_and_doubles_nothing),
     (Boastful, laws.loses_and_doubles_nothing),

@@ -1,4 +1,4 @@
-"""The laws of publications: every kind through every door, on what was published."""
+"""The laws of publications: every kind through every interface, on what was published."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 from cases import CASES
-from doors import DOORS, CommandLine, RefusedError, read, stored
+from interfaces import INTERFACES, CommandLine, RefusedError, read, stored
 
 from reticent import _core
 from reticent import engine as engines
@@ -32,7 +32,7 @@ N = 240
 BY_NAME = {case.name: case for case in CASES}
 SEVERAL = [case for case in CASES if case.kind == "series" or (case.kind == "evolving" and case.cut)]
 PUBLISHED = [case for case in CASES if case.kind != "stream" and case.method in ("anatomy", "optimal", "red")] + SEVERAL
-# What may stand in a release folder, and in its manifest.
+# What a release folder and its manifest may contain.
 FILES = {
     "release.json",
     "data.parquet",
@@ -52,19 +52,19 @@ STORED = KEYS | {"store"}
 """A release of a store says which one."""
 
 
-@pytest.fixture(params=DOORS)
-def door_to(request, tmp_path, capsys):
+@pytest.fixture(params=INTERFACES)
+def open_interface(request, tmp_path, capsys):
     opened = []
 
     def make(case, **more):
-        folder = tmp_path / f"door {len(opened)}"
+        folder = tmp_path / f"interface {len(opened)}"
         folder.mkdir()
-        opened.append(DOORS[request.param](case, folder, capsys, **more))
+        opened.append(INTERFACES[request.param](case, folder, capsys, **more))
         return opened[-1]
 
     yield make
-    for door in opened:
-        door.close()
+    for interface in opened:
+        interface.close()
 
 
 def each(cases):
@@ -81,9 +81,9 @@ def steps(case, seed=1):
 
 @dataclass(frozen=True)
 class Published:
-    """What a case published through a door: the parts sent, the folders, the ledger after each, and what the store kept of all."""
+    """What a case published through an interface: the parts sent, the folders, the ledger after each, and what the store kept of all."""
 
-    door: str
+    interface: str
     sent: list
     folders: list
     ledgers: list
@@ -91,37 +91,37 @@ class Published:
 
 
 @pytest.fixture(scope="module")
-def shelf():
+def cache():
     """What was published already: several laws look at the same releases."""
     return {}
 
 
-@pytest.fixture(params=DOORS)
-def published(request, case, shelf, tmp_path_factory, capsys):
+@pytest.fixture(params=INTERFACES)
+def published(request, case, cache, tmp_path_factory, capsys):
     key = request.param, case.name
-    if key not in shelf:
-        door = DOORS[request.param](case, tmp_path_factory.mktemp("door"), capsys)
+    if key not in cache:
+        interface = INTERFACES[request.param](case, tmp_path_factory.mktemp("interface"), capsys)
         sent = steps(case)[: 2 if case in SEVERAL else 1]
         folders, ledgers = [], []
         try:
             for part in sent:
-                folders.append(door.publish(part))
-                ledgers.append(_ledger(door, case))
-            shelf[key] = Published(request.param, sent, folders, ledgers, stored(door))
+                folders.append(interface.publish(part))
+                ledgers.append(_ledger(interface, case))
+            cache[key] = Published(request.param, sent, folders, ledgers, stored(interface))
         finally:
-            door.close()
-    return shelf[key]
+            interface.close()
+    return cache[key]
 
 
-def _ledger(door, case):
+def _ledger(interface, case):
     if case.kind == "table":
         return None
-    with Store.open(door.store, create=False) as store:
-        return store.ledger(door.publisher)
+    with Store.open(interface.store, create=False) as store:
+        return store.ledger(interface.publisher)
 
 
 @each(PUBLISHED)
-def test_every_release_verifies_beside_all_earlier_ones(case, published):
+def test_every_release_verifies_with_all_earlier_ones(case, published):
     for number, ledger in enumerate(published.ledgers, 1):
         assert verify(published.folders[:number], case.rules(), ledger=ledger).holds
     releases = [read(folder)[0] for folder in published.folders]
@@ -129,7 +129,7 @@ def test_every_release_verifies_beside_all_earlier_ones(case, published):
 
 
 @each(PUBLISHED)
-def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, published):
+def test_rows_add_up_and_the_ledger_lists_every_person(case, published):
     sent = 0
     parts = zip(published.sent, published.folders, published.ledgers, strict=True)
     for number, (part, folder, ledger) in enumerate(parts, 1):
@@ -146,15 +146,15 @@ def test_rows_add_up_and_the_ledger_knows_who_stood_where(case, published):
 
 
 @each(SEVERAL)
-def test_a_restart_changes_nothing(case, door_to, tmp_path):
+def test_a_restart_changes_nothing(case, open_interface, tmp_path):
     first, second = steps(case)
-    door = door_to(case)
-    door.publish(first)
-    twin = door.restarted(tmp_path / "twin")
+    interface = open_interface(case)
+    interface.publish(first)
+    restarted = interface.restarted(tmp_path / "copy")
     try:
-        straight, again = read(door.publish(second))[0], read(twin.publish(second))[0]
+        straight, again = read(interface.publish(second))[0], read(restarted.publish(second))[0]
     finally:
-        twin.close()
+        restarted.close()
     assert straight.records == again.records
     assert all(straight.tables[name].equals(again.tables[name]) for name in straight.tables)
 
@@ -164,8 +164,8 @@ def test_the_same_seed_gives_the_same_releases(case, tmp_path, capsys):
     made = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        door = CommandLine(case, tmp_path / name, capsys, seed=7)
-        made.append([read(door.publish(part))[0] for part in steps(case)[: 2 if case in SEVERAL else 1]])
+        interface = CommandLine(case, tmp_path / name, capsys, seed=7)
+        made.append([read(interface.publish(part))[0] for part in steps(case)[: 2 if case in SEVERAL else 1]])
     for one, two in zip(*made, strict=True):
         assert one.seeded
         assert all(one.tables[name].equals(two.tables[name]) for name in one.tables)
@@ -203,12 +203,12 @@ def suppressing(case):
 
 
 @each([case for case in PUBLISHED if case.method == "veil"])
-def test_veiled_rows_stand_in_an_order_that_tells_nothing(case, door_to):
+def test_the_order_of_veiled_rows_discloses_nothing(case, open_interface):
     """Not in the order of the input or of the true values, and in another one each time."""
     table = case.table(3, 2 * N)
-    door = door_to(case)
+    interface = open_interface(case)
     orders = [
-        [int(line) for line in read(door.publish(part))[0].tables["data"].column("line").to_pylist()]
+        [int(line) for line in read(interface.publish(part))[0].tables["data"].column("line").to_pylist()]
         for part in ([table.slice(1), table.slice(0, 1)] if case.kind == "evolving" else [table, table])
     ]
     values = ["" if value is None else value for value in table.column("ill").to_pylist()]
@@ -223,16 +223,16 @@ def test_veiled_rows_stand_in_an_order_that_tells_nothing(case, door_to):
     [case for case in PUBLISHED if case.kind != "series" and case.method not in ("optimal", "veil")]
     + [suppressing(BY_NAME["table/anatomy"])]
 )
-def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
+def test_the_order_of_rows_and_groups_discloses_nothing(case, open_interface):
     """Not in the order of the input, of the true values or of the classes."""
     table = case.table(3, 8 * N)
-    release, _ = read(door_to(case).publish(table))
+    release, _ = read(open_interface(case).publish(table))
     values = ["" if value is None else value for value in table.column("ill").to_pylist()]
     qit, st = release.tables["qit"], release.tables["st"]
     rows_of: dict[int, list[int]] = {}
     for group, row in zip(qit.column("group").to_pylist(), qit.column("line").to_pylist(), strict=True):
         rows_of.setdefault(group, []).append(int(row))
-    assert fair(*ascents(rows_of.values())), "rows of a group stand in the order of the input"
+    assert fair(*ascents(rows_of.values())), "rows of a group are in the order of the input"
     assert fair(*ascents([[values[row] for row in rows] for rows in rows_of.values()])), "in the order of the values"
     order = sorted(rows_of)
     assert fair(*ascents([[min(rows_of[group]) for group in order]])), "groups are numbered in the order of the input"
@@ -250,7 +250,7 @@ def test_rows_and_groups_stand_in_an_order_that_tells_nothing(case, door_to):
 
 
 @each([case for case in PUBLISHED if case.kind == "series" and case.method.startswith("m-")])
-def test_values_of_a_group_of_a_series_stand_in_one_order(case, published):
+def test_values_of_a_group_of_a_series_have_one_order(case, published):
     data = read(published.folders[0])[0].tables["data"]
     groups: dict[int, list[str]] = {}
     for group, value in zip(data.column("group").to_pylist(), data.column("ill").to_pylist(), strict=True):
@@ -258,11 +258,13 @@ def test_values_of_a_group_of_a_series_stand_in_one_order(case, published):
     orders = {}
     for values in groups.values():
         for a, b in pairwise(values):
-            assert orders.setdefault(frozenset((a, b)), (a, b)) == (a, b), "the order inside a group tells something"
+            assert orders.setdefault(frozenset((a, b)), (a, b)) == (a, b), (
+                "the order inside a group discloses something"
+            )
 
 
 @each(PUBLISHED)
-def test_no_cell_stands_in_an_error(case, door_to):
+def test_no_error_contains_a_cell(case, open_interface):
     table = case.table(8, N)
     at = table.column_names.index
     strange = table.set_column(at("age"), "age", pa.array(["CANARY"] * N))
@@ -270,7 +272,7 @@ def test_no_cell_stands_in_an_error(case, door_to):
     words = []
     for data in (strange, doubled):
         try:
-            door_to(case).publish(data)
+            open_interface(case).publish(data)
         except RefusedError as error:
             words.append(error.words)
     assert words
@@ -280,7 +282,7 @@ def test_no_cell_stands_in_an_error(case, door_to):
 @each(PUBLISHED)
 def test_the_ledger_has_the_digest_of_what_was_published(case, published):
     folders, kept = published.folders, published.kept
-    if case.kind == "table" and published.door == "command line":
+    if case.kind == "table" and published.interface == "command line":
         assert not kept  # a table that is given away once has no store
         return
     assert len(kept) == len(folders)
@@ -290,24 +292,24 @@ def test_the_ledger_has_the_digest_of_what_was_published(case, published):
         assert all(release.tables[name].equals(inside.tables[name]) for name in inside.tables)
 
 
-# -- what the judge refutes is never delivered --------------------------------------------------------------------
+# -- what the verifier refutes is never delivered -----------------------------------------------------------------
 
 
-class CrowdedTable(Anatomy):
-    """Says that every group shows one value."""
+class HomogeneousTable(Anatomy):
+    """Shows one value in every group."""
 
     def release(self, table):
-        return crowded(super().release(table))
+        return homogeneous(super().release(table))
 
 
-class CrowdedEvolving(Red):
+class HomogeneousEvolving(Red):
     """The same, of an evolving table."""
 
     def _publish(self, rows):
-        return crowded(super()._publish(rows))
+        return homogeneous(super()._publish(rows))
 
 
-class CrowdedSeries(MDistinct):
+class HomogeneousSeries(MDistinct):
     """Shows one value in every group of a series."""
 
     def _publish(self, table):
@@ -323,8 +325,11 @@ class FreshEvolving(EvolvingVeil):
 
     def _publish(self, rows):
         veil = self._veiler.parameters.veil(self.rng.veil_key(f"veil {self.publications}"))
-        row, codes = decode_memories(self.records.memories[rows]).strata, self._domain_codes(self.records.values(rows))
-        self.records.memories[rows] = veil.begin(self.records.hashes[rows, 1], row, codes).memories
+        strata, codes = (
+            decode_memories(self.records.memories[rows]).strata,
+            self._domain_codes(self.records.values(rows)),
+        )
+        self.records.memories[rows] = veil.begin(self.records.hashes[rows, 1], strata, codes).memories
         return super()._publish(rows)
 
 
@@ -332,12 +337,12 @@ class FreshSeries(SeriesVeil):
     """The same, of a series."""
 
     def cut(self):
-        house = self._veiler.parameters
-        self._veiler.people = _core.veil.People(house.veil(self.rng.veil_key(f"veil {self.releases}")))
+        parameters = self._veiler.parameters
+        self._veiler.people = _core.veil.People(parameters.veil(self.rng.veil_key(f"veil {self.releases}")))
         return super().cut()
 
 
-def crowded(made):
+def homogeneous(made):
     st = made.tables["st"]
     same = st.set_column(1, "value", pa.array(["illness 0"] * st.num_rows))
     return replace(made, tables={**made.tables, "st": same})
@@ -366,18 +371,22 @@ class ForgetfulSeries(MDistinct):
 
 @pytest.mark.parametrize(
     ("name", "bug"),
-    [("table/anatomy", CrowdedTable), ("evolving/red", CrowdedEvolving), ("series/m-distinct", CrowdedSeries)],
+    [
+        ("table/anatomy", HomogeneousTable),
+        ("evolving/red", HomogeneousEvolving),
+        ("series/m-distinct", HomogeneousSeries),
+    ],
     ids=lambda x: getattr(x, "__name__", x),
 )
-def test_what_the_judge_refutes_is_never_published(name, bug, door_to, monkeypatch):
+def test_what_the_verifier_refutes_is_never_published(name, bug, open_interface, monkeypatch):
     case = BY_NAME[name]
     plant(monkeypatch, case, bug)
-    door = door_to(case)
+    interface = open_interface(case)
     with pytest.raises(RefusedError, match="verifier refuted") as refused:
-        door.publish(steps(case)[0])
-    assert refused.value.code == door.guarantee
-    assert not stored(door)
-    assert not [folder for folder in door.folder.iterdir() if folder.name.startswith(("out", "release"))]
+        interface.publish(steps(case)[0])
+    assert refused.value.code == interface.guarantee
+    assert not stored(interface)
+    assert not [folder for folder in interface.folder.iterdir() if folder.name.startswith(("out", "release"))]
 
 
 @pytest.mark.parametrize(
@@ -392,23 +401,25 @@ def test_what_the_judge_refutes_is_never_published(name, bug, door_to, monkeypat
     ids=lambda x: getattr(x, "__name__", x),
 )
 @pytest.mark.parametrize("again", [False, True])
-def test_a_release_is_judged_beside_the_earlier_ones_whatever_is_insisted_on(name, bug, again, door_to, monkeypatch):
-    """Each of the two releases holds by itself; together they tell who has what."""
+def test_a_release_is_verified_with_the_earlier_ones_even_if_again_is_set(
+    name, bug, again, open_interface, monkeypatch
+):
+    """Each of the two releases holds by itself; together they disclose who has what."""
     case = BY_NAME[name]
     plant(monkeypatch, case, bug)
-    door = door_to(case)
+    interface = open_interface(case)
     first, second = steps(case)
-    door.publish(first)
+    interface.publish(first)
     with pytest.raises(RefusedError) as refused:
-        door.publish(second, again=again)
-    assert refused.value.code == door.guarantee
+        interface.publish(second, again=again)
+    assert refused.value.code == interface.guarantee
     if again or bug is not Red:
         assert "verifier refuted" in refused.value.words
-    assert len(stored(door)) == 1
+    assert len(stored(interface)) == 1
 
 
 def plant(monkeypatch, case, bug):
-    """Puts an engine in the place of a registered one, for every door."""
+    """Puts an engine in the place of a registered one, for every interface."""
     real = engines.publisher_class
 
     def chosen(kind, method):
@@ -419,7 +430,7 @@ def plant(monkeypatch, case, bug):
         monkeypatch.setattr(f"{module}.publisher_class", chosen)
 
 
-def test_evolving_engines_are_what_the_doors_take_them_for():
+def test_evolving_engines_have_the_type_that_the_interfaces_expect():
     for case in CASES:
         if case.kind == "evolving":
             assert issubclass(case.type(), EvolvingPublisher)

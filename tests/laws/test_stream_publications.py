@@ -73,8 +73,8 @@ def killed(case, folder, name, source, monkeypatch, *, block, batches, after):
 
 def test_lines_verify_and_every_position_comes_once(case, tmp_path):
     shown = release(case, tmp_path, "a", written(tmp_path / "in.ndjson", case))
-    verdict = verify(tmp_path / "a.ndjson", case.rules())
-    assert verdict.holds, verdict.refuted
+    result = verify(tmp_path / "a.ndjson", case.rules())
+    assert result.holds, result.refuted
     seqs = [line["seq"] for line in map(orjson.loads, shown.splitlines()) if "seq" in line]
     assert len(set(seqs)) == len(seqs)
     assert 7 not in seqs
@@ -184,7 +184,7 @@ def test_batches_pushed_over_many_starts_are_those_of_one(case, tmp_path):
         with Stream(case.rules(), store=tmp_path / "many.db", seed=3) as stream:
             lines = stream.push(batch)
         with Stream(case.rules(), store=tmp_path / "many.db", seed=3) as stream:
-            assert stream.undelivered == lines, "who did not get them can have them"
+            assert stream.undelivered == lines, "lines that were not delivered are still there"
         shown += lines
     with Stream(case.rules(), store=tmp_path / "many.db", seed=3) as stream:
         assert shown + stream.close() == whole
@@ -200,8 +200,8 @@ def test_a_file_is_pushed_as_it_is_run(tmp_path):
         assert [letter.reason for letter in stream.dead_letters()] == ["no person"]
 
 
-def test_nothing_that_the_judge_refutes_is_delivered(tmp_path, monkeypatch):
-    """An engine that offers one candidate too few: nothing reaches sink or store, by any door."""
+def test_nothing_that_the_verifier_refutes_is_delivered(tmp_path, monkeypatch):
+    """An engine that offers one candidate too few: nothing reaches sink or store, through any interface."""
     case = next(case for case in STREAMS if case.method == "delay-free")
     put = DelayFree._push_records
 
@@ -233,7 +233,7 @@ def test_generalised_records_below_k_are_not_delivered(monkeypatch):
         publication.take(publication.reader.table(people(1, 5)))
 
 
-def test_a_group_the_judge_has_not_seen_is_not_joined(monkeypatch):
+def test_a_group_that_the_verifier_has_not_seen_is_not_joined(monkeypatch):
     case = next(case for case in STREAMS if case.method == "delay-free")
     publication = StreamPublication(case.rules())
     none = np.empty(0, dtype=np.int64)
@@ -255,7 +255,7 @@ def uncounted(veiled):
 
 
 def torn(veiled):
-    """Every set from the same neighbour: later sets do not follow those before them, first ones are of other rows."""
+    """Every set from the same neighbour: later sets do not follow those before them, first ones are of other strata."""
     return {"candidates": np.roll(veiled.candidates, 1, axis=0).copy(), "strata": veiled.strata}
 
 
@@ -277,7 +277,7 @@ FORGED.remove((torn, 1))  # which needs a neighbour
 
 @pytest.mark.parametrize(("forge", "size"), FORGED)
 def test_a_veil_that_is_not_one_is_not_delivered(monkeypatch, forge, size):
-    """Record by record and in one batch: the judge looks at each set, and at what follows what."""
+    """Record by record and in one batch: the verifier checks each set, and what follows what."""
     case = next(case for case in STREAMS if case.method == "veil")
     place = Veil.place
 

@@ -1,4 +1,4 @@
-"""The doors that data leave by: the command line and the service, with one way to push, publish and look behind."""
+"""The interfaces that publish data: the command line and the service, with the same methods to push, publish and inspect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reticent.store import Store
 
 
 class RefusedError(Exception):
-    """Nothing was published; carries the words and the exit code or the code of the problem."""
+    """Nothing was published; carries the message and the exit code or the error code."""
 
     def __init__(self, code, words) -> None:
         super().__init__(words)
@@ -67,13 +67,13 @@ class CommandLine:
     def restarted(self, folder: Path) -> CommandLine:
         """The same in another process, over a copy of the store; every command is one anyway."""
         shutil.copytree(self.folder, folder)
-        twin = object.__new__(CommandLine)
-        twin.__dict__ = self.__dict__ | {
+        other = object.__new__(CommandLine)
+        other.__dict__ = self.__dict__ | {
             "folder": folder,
             "store": folder / "store.db",
             "policy": folder / "policy.json",
         }
-        return twin
+        return other
 
     def close(self) -> None:
         """Nothing is open."""
@@ -153,17 +153,17 @@ def bundle(case) -> dict:
     return {"policy": case.policy | {"prior": named}, "files": files}
 
 
-DOORS = {"command line": CommandLine, "service": Service}
+INTERFACES = {"command line": CommandLine, "service": Service}
 
 
-def stored(door) -> list[tuple[bytes, str]]:
-    """The bytes of every release in the store beside the ledger's digest of them."""
-    if not Path(door.store).exists():
+def stored(interface) -> list[tuple[bytes, str]]:
+    """The bytes of every release in the store, with the digest in the ledger."""
+    if not Path(interface.store).exists():
         return []
-    with Store.open(door.store, create=False) as store:
-        names = [name for name in store.publishers() if name == door.publisher or name.startswith("table-")]
-        kept = [zip(store.outbox(name), store.ledger(name).entries, strict=True) for name in names]
-        return [(entry.payload, line.digest) for pairs in kept for entry, line in pairs]
+    with Store.open(interface.store, create=False) as store:
+        names = [name for name in store.publishers() if name == interface.publisher or name.startswith("table-")]
+        releases = [zip(store.outbox(name), store.ledger(name).entries, strict=True) for name in names]
+        return [(entry.payload, line.digest) for pairs in releases for entry, line in pairs]
 
 
 def read(folder: Path) -> tuple[Release, dict]:

@@ -1,4 +1,4 @@
-"""The same records through every door: the same ones accepted with the same typed cells, the same ones refused.
+"""The same records through every interface: the same ones accepted with the same typed cells, the same ones refused.
 
 Command line, HTTP, Kafka and Spark; the first two need nothing but the public interface, the others are called where the
 broker and the cluster would call them.
@@ -36,7 +36,7 @@ def rules(request):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, rules):
-    place = tmp_path_factory.mktemp("doors")
+    place = tmp_path_factory.mktemp("interfaces")
     (place / "prior.csv").write_text(odd_records.PRIOR)
     (place / "policy.json").write_text(json.dumps(rules))
     (place / "in.ndjson").write_text("\n".join(LINES) + "\n")
@@ -191,8 +191,8 @@ def test_a_shard_of_spark_gives_the_lines_of_the_command_line(by_command, policy
 def test_what_comes_out_verifies_and_has_no_other_key(by_command, by_http, folder, policy):
     (folder / "http.ndjson").write_bytes(by_http[0])
     for name in ("cli.ndjson", "http.ndjson"):
-        verdict = verify(folder / name, policy)
-        assert verdict.holds, verdict.refuted
+        result = verify(folder / name, policy)
+        assert result.holds, result.refuted
     for line in map(orjson.loads, by_command[0].splitlines() + by_http[0].splitlines()):
         assert set(line) == KEYS[line["type"]]
         assert line["type"] == "group" or (set(line["quasi"]), set(line["plain"])) == ({"age", "town"}, {"note"})
