@@ -23,7 +23,7 @@ VALUES = st.lists(st.integers(0, DOMAIN - 1), min_size=1, max_size=12)
 
 
 class History(RuleBasedStateMachine):
-    """The table beside a plain dict that says what must be in it."""
+    """The table, and a plain dict that says what must be in it."""
 
     method: str
 
@@ -98,14 +98,14 @@ class History(RuleBasedStateMachine):
             (release,) = self.engine.cut(again=True)
         except GuaranteeError:
             return
-        verdict = verify([release], self.engine.policy)
-        assert verdict.holds, [f.claim for f in verdict.refuted]
+        result = verify([release], self.engine.policy)
+        assert result.holds, [f.claim for f in result.refuted]
         rows = release.tables["data" if self.method == "veil" else "qit"]
         shown = Counter(rows.column("zip").to_pylist())
         assert shown <= Counter(f"z{z}" for z, _ in self.model.values())
         assert shown.total() + release.records.withheld == len(self.model)
         if self.method == "veil":
-            self.trails(release)
+            self.check_trajectories(release)
         elif release.records.withheld == 0:
             st_ = release.tables["st"]
             offered = Counter()
@@ -113,15 +113,15 @@ class History(RuleBasedStateMachine):
                 offered[value] += count
             assert offered == Counter(f"v{v:02d}" for _, v in self.model.values())
 
-    def trails(self, release):
-        """The judge follows every person; the truth is offered, and an event is shown alike for ever."""
+    def check_trajectories(self, release):
+        """The verifier follows every person; the true value is a candidate, and an event always has the same candidates."""
         self.releases.append(release)
         cases.enter(self.ledger, release, self.engine.members())
-        verdict = verify(self.releases, self.engine.policy, ledger=self.ledger)
-        assert verdict.holds, [f.claim for f in verdict.refuted]
-        truth = {f"z{z}": f"v{v:02d}" for z, v in self.model.values()}
+        result = verify(self.releases, self.engine.policy, ledger=self.ledger)
+        assert result.holds, [f.claim for f in result.refuted]
+        true_values = {f"z{z}": f"v{v:02d}" for z, v in self.model.values()}
         for record in release.tables["data"].to_pylist():
-            assert truth[record["zip"]] in [record[f"ill_{slot}"] for slot in range(1, L + 1)]
+            assert true_values[record["zip"]] in [record[f"ill_{slot}"] for slot in range(1, L + 1)]
 
     @invariant()
     def counts_add_up(self):
@@ -137,13 +137,13 @@ def test_every_history_keeps_the_guarantee(method):
 
 
 @pytest.mark.parametrize("method", walks.METHODS)
-def test_random_walks_equal_the_twin_and_publish_l_values(method):
+def test_random_walks_equal_the_reference_and_publish_l_values(method):
     for seed in range(WALKS):
         walks.walk(method, seed)
 
 
 @pytest.mark.parametrize("method", walks.METHODS)
-def test_records_that_differ_in_little_are_told_apart_on_deletion(method):
+def test_similar_records_are_distinguished_on_deletion(method):
     # One quasi-identifier of few values: records of equal value differ in it and in their number alone.
     values = [i % 6 for i in range(300)]
     columns = {"id": "identifier", "zip": "quasi", "ill": "sensitive"}

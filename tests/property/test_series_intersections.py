@@ -1,4 +1,4 @@
-"""Random series under one-way updates: every release is m-unique and legal by the judge's own matching, one to one."""
+"""Random series under one-way updates: every release is m-unique and legal by the verifier's own matching, one to one."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Random series: every release is m-unique, legal with a perfect matching, and within the gate, by the judge's reckoning."""
+"""Random series: every release is m-unique, legal with a perfect matching, and within the gate, as the verifier computes it."""
 
 import numpy as np
 import pyarrow as pa
@@ -79,9 +79,9 @@ def run(rules, series, engine=None):
 def test_every_release_holds(model, seed, n, m, stray):
     rules = policy(model, m)
     engine, releases = run(rules, tables(seed, n, 4, stray=stray))
-    verdict = verify(releases, rules, ledger=ledger_of(engine))
-    assert verdict.holds, [(f.claim, f.measured, f.where) for f in verdict.refuted]
-    assert not verdict.unchecked
+    result = verify(releases, rules, ledger=ledger_of(engine))
+    assert result.holds, [(f.claim, f.measured, f.where) for f in result.refuted]
+    assert not result.unchecked
     for release in releases:
         assert release.records.input == n == release.records.published + release.records.withheld
         fakes = release.tables["counterfeits"].column("count").to_pylist()
@@ -99,8 +99,8 @@ def test_lemma_4_holds_for_equal_sets_without_the_gate(seed, n, m):
 def test_twenty_releases_hold():
     rules = policy("m-distinct", 4, max_risk=0.25)
     engine, releases = run(rules, tables(5, 400, 20))
-    verdict = verify(releases, rules, ledger=ledger_of(engine))
-    assert verdict.holds, [(f.claim, f.measured) for f in verdict.refuted]
+    result = verify(releases, rules, ledger=ledger_of(engine))
+    assert result.holds, [(f.claim, f.measured) for f in result.refuted]
     assert max(release.metrics["max_risk"] for release in releases) <= 0.25 + 1e-9
 
 
@@ -162,28 +162,28 @@ class Doubling(Ungated):
         (Doubling, "no group shows a value twice"),
     ],
 )
-def test_the_judge_notices_a_planted_bug(bug, claim):
+def test_the_verifier_notices_a_planted_bug(bug, claim):
     rules = Policy.from_dict(policy("m-distinct", 4, max_risk=0.26).to_dict() | {})
     rules = Policy.from_dict(
         rules.to_dict()
         | {"series": {"method": "m-distinct", "m": 4, "max_risk": 0.26, "max_withheld": 1.0, "spread": False}}
     )
     engine, releases = run(rules, tables(2, 200, 4), bug(rules, rng=Rng.from_seed(1)))
-    verdict = verify(releases, rules, ledger=ledger_of(engine))
-    assert claim in {finding.claim for finding in verdict.refuted}
+    result = verify(releases, rules, ledger=ledger_of(engine))
+    assert claim in {finding.claim for finding in result.refuted}
 
 
-def test_without_a_ledger_the_judge_says_what_it_left_unchecked():
+def test_without_a_ledger_the_verifier_says_what_it_left_unchecked():
     rules = policy("m-distinct", 3)
     _, releases = run(rules, tables(2, 60, 2))
-    verdict = verify(releases, rules)
-    assert verdict.holds
-    assert any("ledger" in claim for claim in verdict.unchecked)
+    result = verify(releases, rules)
+    assert result.holds
+    assert any("ledger" in claim for claim in result.unchecked)
 
 
 def test_a_foreign_ledger_is_refuted():
     rules = policy("m-distinct", 3)
     _, releases = run(rules, tables(2, 60, 2))
     other, _ = run(rules, tables(3, 80, 2))
-    verdict = verify(releases, rules, ledger=ledger_of(other))
-    assert not verdict.holds
+    result = verify(releases, rules, ledger=ledger_of(other))
+    assert not result.holds

@@ -14,7 +14,7 @@ from reticent.policy.updates import Updates
 
 
 def enumerate_paths(layers, weights, edge):
-    """The twin: every path, one by one. Gives per layer and value the share of path weight, or None."""
+    """The reference implementation: every path, one by one. Gives per layer and value the share of path weight, or None."""
     shares = [dict.fromkeys(layer, Fraction(0)) for layer in layers]
     total = Fraction(0)
     for path in product(*layers):
@@ -76,8 +76,8 @@ def share_of(group):
     return {v: Fraction(group.count(v), len(group)) for v in group}
 
 
-def measured(size, edge, groups, truth=None):
-    """What the core says of one person who stood in these groups."""
+def measured(size, edge, groups, true_values=None):
+    """What the core says of one person who was in these groups."""
     matrix = np.zeros((size, size))
     for (u, v), w in edge.items():
         matrix[u, v] = float(w)
@@ -85,7 +85,7 @@ def measured(size, edge, groups, truth=None):
     person = np.array([7], dtype=np.uint64)
     for i, group in enumerate(groups):
         offsets = np.array([0, len(group)], dtype=np.int64)
-        value = np.array([group[0] if truth is None else truth[i]], dtype=np.int32)
+        value = np.array([group[0] if true_values is None else true_values[i]], dtype=np.int32)
         history = history.extend(
             person, person, np.zeros(1, dtype=np.int32), value, (offsets, np.array(group, dtype=np.int32))
         )
@@ -157,7 +157,7 @@ def test_lemma_1_random_updates_leave_earlier_risks_alone(size, sizes):
 
 
 def test_lemma_4_does_not_hold_for_sets_of_different_sizes():
-    """Value 0 stays or becomes 1, value 2 stays: whoever still stands between 0 and 2 has 2 with probability 2/3, not 1/2."""
+    """Value 0 stays or becomes 1, value 2 stays: a person with candidates 0 and 2 both times has 2 with probability 2/3, not 1/2."""
     half, one = Fraction(1, 2), Fraction(1)
     edge = {(0, 0): half, (0, 1): half, (1, 1): one, (2, 2): one}
     np.testing.assert_allclose(measured(3, edge, [(0, 2), (0, 2)], (2, 2)).true_value[0], 2 / 3)

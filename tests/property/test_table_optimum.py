@@ -40,7 +40,7 @@ MODELS = {
 }
 
 
-# --- the twin: obvious, slow, exact where the core is exact -------------------------------------------------------
+# --- the reference: plain, slow, exact where the core is exact ----------------------------------------------------
 
 
 def holds(model, counts, totals, tree):
@@ -86,7 +86,7 @@ def floor10(x):
     return math.floor(x * 1e10) / 1e10
 
 
-def score(loss, levels, classes, bad, quasi, ladders, weights):
+def score(loss, levels, classes, bad, quasi, hierarchies, weights):
     rows = len(quasi[0])
     lost = [r for key in bad for r in classes[key]]
     kept = [rows_ for key, rows_ in classes.items() if key not in bad]
@@ -100,7 +100,7 @@ def score(loss, levels, classes, bad, quasi, ladders, weights):
     if loss == "height":
         return sum(a * b for a, b in zip(levels, w, strict=True))
     values = []
-    for j, (tables, leaves, size) in enumerate(ladders):
+    for j, (tables, leaves, size) in enumerate(hierarchies):
         at = [int(tables[levels[j]][c]) for c in quasi[j]]
         gone = set(lost)
         if loss == "precision":
@@ -121,13 +121,14 @@ def score(loss, levels, classes, bad, quasi, ladders, weights):
     return sum(values) if loss == "entropy" else sum(values) / len(values)
 
 
-def brute(model, loss, quasi, ladders, values, totals, tree, weights, limit):
+def brute(model, loss, quasi, hierarchies, values, totals, tree, weights, limit):
     found, values = [], [int(v) for v in values]
-    for levels in itertools.product(*(range(len(tables)) for tables, _, _ in ladders)):
+    for levels in itertools.product(*(range(len(tables)) for tables, _, _ in hierarchies)):
         classes = defaultdict(list)
         for row in range(len(values)):
             key = tuple(
-                int(tables[v][quasi[j][row]]) for j, (v, (tables, _, _)) in enumerate(zip(levels, ladders, strict=True))
+                int(tables[v][quasi[j][row]])
+                for j, (v, (tables, _, _)) in enumerate(zip(levels, hierarchies, strict=True))
             )
             classes[key].append(row)
         bad = {
@@ -136,7 +137,7 @@ def brute(model, loss, quasi, ladders, values, totals, tree, weights, limit):
             if not holds(model, [sum(values[r] == v for r in rows) for v in range(len(totals))], totals, tree)
         }
         if sum(len(classes[key]) for key in bad) <= limit:
-            found.append((score(loss, levels, classes, bad, quasi, ladders, weights), sum(levels), levels))
+            found.append((score(loss, levels, classes, bad, quasi, hierarchies, weights), sum(levels), levels))
     return found
 
 
@@ -144,7 +145,7 @@ def brute(model, loss, quasi, ladders, values, totals, tree, weights, limit):
 
 
 @st.composite
-def ladders_(draw, most=5):
+def hierarchies_(draw, most=5):
     domain = draw(st.integers(1, most))
     tables = [np.arange(domain, dtype=np.int32)]
     for _ in range(draw(st.integers(0, 2))):
@@ -160,16 +161,16 @@ def ladders_(draw, most=5):
 
 @st.composite
 def tables_(draw):
-    ladders = draw(st.lists(ladders_(), min_size=1, max_size=3))
+    hierarchies = draw(st.lists(hierarchies_(), min_size=1, max_size=3))
     rows = draw(st.integers(1, 14))
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
-    quasi = [rng.integers(0, len(t[0]), rows).astype(np.int32) for t, _, _ in ladders]
+    quasi = [rng.integers(0, len(t[0]), rows).astype(np.int32) for t, _, _ in hierarchies]
     values = np.unique(rng.integers(0, draw(st.integers(1, 4)), rows), return_inverse=True)[1].astype(np.int32)
     domain = int(values.max()) + 1
     middle = np.minimum(np.arange(domain) // 2, 1).astype(np.int32)
     tree = [np.arange(domain, dtype=np.int32), middle, np.zeros(domain, dtype=np.int32)]
-    return ladders, quasi, values, domain, tree
+    return hierarchies, quasi, values, domain, tree
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -181,13 +182,13 @@ def tables_(draw):
     weights=st.lists(st.sampled_from([1.0, 0.5, 2.0]), min_size=3, max_size=3),
 )
 def test_the_optimum_equals_brute_force(name, loss, table, share, weights):
-    ladders, quasi, values, domain, tree = table
+    hierarchies, quasi, values, domain, tree = table
     model, limit = MODELS[name], int(share * len(values))
-    weights = weights[: len(ladders)]
+    weights = weights[: len(hierarchies)]
     totals = np.bincount(values, minlength=domain).tolist()
-    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
+    collapsed = _core.table.CollapsedTable(quasi, hierarchies, [(values, domain, tree)])
     found = collapsed.search(_core.table.Model(**model), loss=loss, weights=weights, limit=limit)
-    every = brute(model, loss, quasi, ladders, values, totals, tree, weights, limit)
+    every = brute(model, loss, quasi, hierarchies, values, totals, tree, weights, limit)
     assert found["complete"]
     if not every:
         assert "levels" not in found
@@ -203,14 +204,14 @@ def test_the_optimum_equals_brute_force(name, loss, table, share, weights):
 
 @settings(max_examples=60, deadline=None)
 @given(table=tables_(), name=st.sampled_from(list(MODELS)))
-def test_every_node_is_judged_as_the_twin_judges_it(table, name):
-    ladders, quasi, values, domain, tree = table
+def test_every_node_is_evaluated_as_by_the_reference(table, name):
+    hierarchies, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
-    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
-    weights = [1.0] * len(ladders)
+    collapsed = _core.table.CollapsedTable(quasi, hierarchies, [(values, domain, tree)])
+    weights = [1.0] * len(hierarchies)
     every = {
         levels: value
-        for value, _, levels in brute(model, "loss", quasi, ladders, values, totals, tree, weights, len(values))
+        for value, _, levels in brute(model, "loss", quasi, hierarchies, values, totals, tree, weights, len(values))
     }
     for levels, value in every.items():
         node = collapsed.evaluate(_core.table.Model(**model), list(levels), loss="loss", weights=weights)
@@ -222,17 +223,19 @@ def test_every_node_is_judged_as_the_twin_judges_it(table, name):
 @settings(max_examples=60, deadline=None)
 @given(table=tables_(), name=st.sampled_from(list(MODELS)), share=st.sampled_from([0.0, 0.2, 1.0]))
 def test_local_recoding_satisfies_the_model_and_never_loses_more_than_the_coarsest_release(table, name, share):
-    ladders, quasi, values, domain, tree = table
+    hierarchies, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
     limit = int(share * len(values))
-    collapsed = _core.table.CollapsedTable(quasi, ladders, [(values, domain, tree)])
+    collapsed = _core.table.CollapsedTable(quasi, hierarchies, [(values, domain, tree)])
     recoding = collapsed.localize(
-        _core.table.Model(**model), loss="loss", weights=[1.0] * len(ladders), limit=limit, values=values
+        _core.table.Model(**model), loss="loss", weights=[1.0] * len(hierarchies), limit=limit, values=values
     )
     levels, gone = recoding.levels, recoding.suppressed
     classes = defaultdict(list)
     for row in np.flatnonzero(~gone).tolist():
-        key = tuple((int(levels[j][row]), int(t[levels[j][row]][quasi[j][row]])) for j, (t, _, _) in enumerate(ladders))
+        key = tuple(
+            (int(levels[j][row]), int(t[levels[j][row]][quasi[j][row]])) for j, (t, _, _) in enumerate(hierarchies)
+        )
         classes[key].append(row)
     for rows in classes.values():
         assert holds(model, np.bincount(values[rows], minlength=domain).tolist(), totals, tree)
@@ -241,9 +244,9 @@ def test_local_recoding_satisfies_the_model_and_never_loses_more_than_the_coarse
         assert not gone.any()
 
 
-def axis(place, codes, ladder):
+def axis(place, codes, hierarchy):
     """By nodes, by sets and by intervals in turn."""
-    tables, leaves, size = ladder
+    tables, leaves, size = hierarchy
     if place % 3 == 0:
         levels = [(table, (below - 1) / max(1, size - 1)) for table, below in zip(tables, leaves, strict=True)]
         return _core.table.Axis.from_tree(codes, levels, weight=1.0)
@@ -256,9 +259,9 @@ def axis(place, codes, ladder):
 @settings(max_examples=60, deadline=None)
 @given(table=tables_(), name=st.sampled_from(list(MODELS)))
 def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
-    ladders, quasi, values, domain, tree = table
+    hierarchies, quasi, values, domain, tree = table
     model, totals = MODELS[name], np.bincount(values, minlength=domain).tolist()
-    axes = [axis(j, *pair) for j, pair in enumerate(zip(quasi, ladders, strict=True))]
+    axes = [axis(j, *pair) for j, pair in enumerate(zip(quasi, hierarchies, strict=True))]
     partition = _core.table.mondrian(axes, [(values, domain, tree)], _core.table.Model(**model), relaxed=relaxed)
     classes, whole = partition.classes, partition.is_valid
     assert whole == holds(model, totals, totals, tree)
@@ -279,12 +282,14 @@ def test_mondrians_parts_satisfy_the_model(table, name, relaxed):
 @settings(max_examples=60, deadline=None)
 @given(table=tables_(), name=st.sampled_from(list(MODELS)), data=st.data())
 def test_mondrian_cuts_counted_rows_as_the_rows_themselves(table, name, data):
-    """A row that stands for several: the classes are those of the rows written out, whatever the model."""
-    ladders, quasi, values, domain, tree = table
+    """A row with a count above one: the classes are those of the rows written out, whatever the model."""
+    hierarchies, quasi, values, domain, tree = table
     times = np.array(data.draw(st.lists(st.integers(1, 4), min_size=len(values), max_size=len(values))), np.uint32)
 
     def classes(rows, counts):
-        axes = [axis(j, codes[rows], ladder) for j, (codes, ladder) in enumerate(zip(quasi, ladders, strict=True))]
+        axes = [
+            axis(j, codes[rows], hierarchy) for j, (codes, hierarchy) in enumerate(zip(quasi, hierarchies, strict=True))
+        ]
         model = _core.table.Model(**MODELS[name])
         return _core.table.mondrian(axes, [(values[rows], domain, tree)], model, relaxed=False, times=counts)
 

@@ -1,4 +1,4 @@
-"""`order: hierarchy`: in every first set every node of the value hierarchy stands with its prior's share, rounded down or up."""
+"""`value_order: hierarchy`: every first set contains every node of the value hierarchy with its prior's share, rounded down or up."""
 
 import numpy as np
 from hypothesis import given
@@ -32,12 +32,12 @@ def records(draw):
     return levels, l, counts, people
 
 
-def first_sets(l, counts, people, orders):
+def first_sets(l, counts, people, permutations):
     units = veil.segments_of_counts(np.array([counts], np.uint64), l=l)
-    house = veil.Veil(key=SEED, l=l, segments=units, permutations=orders)
+    mechanism = veil.Veil(key=SEED, l=l, segments=units, permutations=permutations)
     persons, values = zip(*people, strict=True)
-    rows = np.zeros(len(people), np.uint32)
-    return units[0], house.candidates(np.array(persons, np.uint64), rows, np.array(values, np.int32))
+    strata = np.zeros(len(people), np.uint32)
+    return units[0], mechanism.candidates(np.array(persons, np.uint64), strata, np.array(values, np.int32))
 
 
 def worst_gap(levels, units, sets):
@@ -55,13 +55,13 @@ def worst_gap(levels, units, sets):
 def test_every_node_has_its_share_in_every_set(case):
     """Copies are the floor or the ceiling of l p(node): the distance is strictly below one slot, the share's below 1/l."""
     levels, l, counts, people = case
-    orders = veil.hierarchy_permutations(np.array(levels, np.uint32), count=8, seed=SEED)
-    units, sets = first_sets(l, counts, people, orders)
+    permutations = veil.hierarchy_permutations(np.array(levels, np.uint32), count=8, seed=SEED)
+    units, sets = first_sets(l, counts, people, permutations)
     assert worst_gap(levels, units, sets) < veil.SLOT_LENGTH
 
 
-def test_random_orders_do_not_keep_shares_of_nodes():
-    """The same check fails for the other order, so it can fail."""
+def test_random_value_orders_do_not_keep_shares_of_nodes():
+    """The same check fails for the other value order, so it can fail."""
     levels = [[v // 4 for v in range(16)]]
     people = [(person, person % 16) for person in range(200)]
     units, sets = first_sets(4, [1] * 16, people, veil.random_permutations(16, count=8, seed=SEED))
@@ -71,6 +71,6 @@ def test_random_orders_do_not_keep_shares_of_nodes():
 def test_children_come_in_every_order():
     """Three nodes of three values: each value is first about equally often, so no value is favoured by its place."""
     levels = np.array([[v // 3 for v in range(9)]], np.uint32)
-    orders = veil.hierarchy_permutations(levels, count=9000, seed=SEED)
-    firsts = np.bincount(orders[:, 0], minlength=9)
+    permutations = veil.hierarchy_permutations(levels, count=9000, seed=SEED)
+    firsts = np.bincount(permutations[:, 0], minlength=9)
     assert abs(firsts - 1000).max() < 150

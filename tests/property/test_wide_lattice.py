@@ -10,12 +10,12 @@ from reticent import _core
 
 def table(attributes, rows=300, seed=2):
     rng = np.random.default_rng(seed)
-    codes, ladders = [], []
+    codes, hierarchies = [], []
     for _ in range(attributes):
         tables = [np.arange(8, dtype=np.int32) // w for w in (1, 2, 4)] + [np.zeros(8, dtype=np.int32)]
         codes.append(rng.choice(8, rows, p=rng.dirichlet(np.ones(8))).astype(np.int32))
-        ladders.append(([t.astype(np.int32) for t in tables], [np.bincount(t).astype(np.int64) for t in tables], 8))
-    return _core.table.CollapsedTable(codes, ladders, [])
+        hierarchies.append(([t.astype(np.int32) for t in tables], [np.bincount(t).astype(np.int64) for t in tables], 8))
+    return _core.table.CollapsedTable(codes, hierarchies, [])
 
 
 def within(seconds):

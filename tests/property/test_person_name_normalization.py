@@ -1,4 +1,4 @@
-"""The engines and the judge each fold names of persons by a rule of their own: the two agree, on odd names and on any text."""
+"""The engines and the verifier each normalize names of persons by their own code: both agree, on odd names and on any text."""
 
 import unicodedata
 
@@ -55,8 +55,8 @@ def agree(name: str) -> None:
     assert canonical_name(name) == single, ascii(name)
     assert single is None or normalize_name(single) == single, ascii(name)
     assert normalize_names(pa.chunked_array([[name] * 9])).to_pylist() == [single] * 9, ascii(name)
-    judged = merge_person_names(pa.table({"id": [name]}), "id").column("id").to_pylist()
-    assert judged == [single], ascii(name)
+    merged = merge_person_names(pa.table({"id": [name]}), "id").column("id").to_pylist()
+    assert merged == [single], ascii(name)
 
 
 def test_odd_names():

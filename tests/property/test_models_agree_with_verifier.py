@@ -1,4 +1,4 @@
-"""The engines' models and the judge's share no code and must decide every group alike, boundaries included."""
+"""The engines' models and the verifier's share no code and must agree on every group, boundaries included."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DENSE = st.lists(st.lists(st.integers(0, 5), min_size=5, max_size=5).filter(any)
 NUMBERS = st.fractions(0, 1, max_denominator=10)
 
 
-def judged(dense, model, kind, *numbers):
+def is_verified(dense, model, kind, *numbers):
     return finding(dense, model, kind, *numbers).holds
 
 
@@ -38,15 +38,15 @@ def finding(dense, model, kind, *numbers):
     return requirements.check_t(found, wanted, found.totals(), POLICY, "v")
 
 
-def decided(dense, model):
-    """Whether the core lets every group through; it knows the values that occur, as the engines' dictionaries do."""
+def is_accepted(dense, model):
+    """Whether the core accepts every group; it knows the values that occur, as the engines' dictionaries do."""
     live = np.flatnonzero(dense.sum(axis=0))
     rows = np.repeat(np.arange(len(dense)), dense.sum(axis=1)).astype(np.int32)
     codes = np.concatenate([np.repeat(np.arange(len(live)), row) for row in dense[:, live]]).astype(np.int32)
     each, one = np.arange(len(dense), dtype=np.int32), np.zeros(len(dense), dtype=np.int32)
-    ladders = [([each, one], [np.ones(len(dense), dtype=np.int64), np.array([len(dense)])], len(dense))]
+    hierarchies = [([each, one], [np.ones(len(dense), dtype=np.int64), np.array([len(dense)])], len(dense))]
     tree = [np.unique(table[live], return_inverse=True)[1].astype(np.int32) for table in TABLES]
-    collapsed = _core.table.CollapsedTable([rows], ladders, [(codes, len(live), tree)])
+    collapsed = _core.table.CollapsedTable([rows], hierarchies, [(codes, len(live), tree)])
     return bool((collapsed.classes(_core.table.Model(**model), [0]) >= 0).all())
 
 
@@ -55,7 +55,7 @@ def decided(dense, model):
 @example([[2, 2, 2, 0, 0]], 3, Fraction(2), Fraction(0))
 @example([[3, 7, 0, 0, 0], [7, 3, 0, 0, 0]], 2, Fraction(7, 3), Fraction(1, 5))
 @example([[5, 0, 0, 0, 0], [0, 0, 0, 5, 0]], 1, Fraction(1), Fraction(1, 2))
-def test_models_and_judge_decide_alike(rows, l, c, t):
+def test_models_and_verifier_agree(rows, l, c, t):
     dense = np.array(rows, dtype=np.int64)
     claims = [
         ({"l": ("distinct", [l])}, ("l", "distinct", l)),
@@ -65,7 +65,7 @@ def test_models_and_judge_decide_alike(rows, l, c, t):
         *(({"t": (kind, t.numerator, t.denominator)}, ("t", kind, t)) for kind in ("equal", "ordered", "hierarchical")),
     ]
     for model, claim in claims:
-        assert judged(dense, *claim) == decided(dense, model), (model, dense.tolist())
+        assert is_verified(dense, *claim) == is_accepted(dense, model), (model, dense.tolist())
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The judge counts with numbers; here the same is said cell by cell, and both must agree on tables of any kind."""
+"""The verifier computes on whole columns; the reference implementations here go cell by cell, and both must agree on any table."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_orders_are_counted_as_cell_by_cell(qit: list[Any], values: list[Any], i
 
 @settings(max_examples=200, deadline=None)
 @given(kind=st.sampled_from(sorted(COLUMNS)), data=st.data())
-def test_a_label_stands_for_a_cell_as_is_said_plainly(kind: str, data: st.DataObject) -> None:
+def test_a_label_covers_a_cell_as_in_the_reference(kind: str, data: st.DataObject) -> None:
     hierarchy, cells, shown = COLUMNS[kind]
     columns = {"c": {"role": "quasi", "hierarchy": hierarchy}, "s": "sensitive"}
     policy = Policy.from_dict({"version": 1, "columns": columns, "privacy": {"k": 2}})
@@ -105,6 +105,6 @@ def test_a_label_stands_for_a_cell_as_is_said_plainly(kind: str, data: st.DataOb
         pa.chunked_array([pa.array(texts, pa.string()).take(pa.array(at[:, i]))])
         for i, texts in enumerate((values, labels))
     )
-    plainly = [covers(values[v], labels[label], policy, "c") for v, label in at.tolist()]
-    assert stands_for(*rows, policy, "c").tolist() == plainly
-    assert coverage_matrix(values, labels, policy, "c").toarray().reshape(-1).tolist() == plainly
+    expected = [covers(values[v], labels[label], policy, "c") for v, label in at.tolist()]
+    assert stands_for(*rows, policy, "c").tolist() == expected
+    assert coverage_matrix(values, labels, policy, "c").toarray().reshape(-1).tolist() == expected

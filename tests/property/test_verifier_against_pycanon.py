@@ -1,4 +1,4 @@
-"""The judge and the models against pycanon, an independent package, on random tables.
+"""The verifier and the models against pycanon, an independent package, on random tables.
 
 Where the conventions differ, and how each comparison takes care of it:
 
@@ -38,7 +38,7 @@ def table(rows, *, text=True):
     return frame.assign(ill=frame["ill"].map(str)) if text else frame
 
 
-def judged(frame, claims):
+def verify_claims(frame, claims):
     policy = Policy.from_dict({"version": 1, "columns": {"q1": "quasi", "q2": "quasi", "ill": "sensitive"}})
     data = pa.Table.from_pandas(frame, preserve_index=False)
     counts = RecordCounts(len(frame), len(frame), 0, 0)
@@ -46,7 +46,7 @@ def judged(frame, claims):
 
 
 def holds(frame, claims):
-    return judged(frame, claims).holds
+    return verify_claims(frame, claims).holds
 
 
 @settings(max_examples=60, deadline=None)
@@ -58,7 +58,7 @@ def test_k_distinct_and_equal_t(rows):
     assert holds(frame, {"k": k, "l": {"distinct": l}})
     assert not holds(frame, {"k": k + 1})
     assert not holds(frame, {"l": {"distinct": l + 1}})
-    finding = next(f for f in judged(frame, {"t": {"equal": 1}}).findings if f.claim.startswith("t ="))
+    finding = next(f for f in verify_claims(frame, {"t": {"equal": 1}}).findings if f.claim.startswith("t ="))
     assert finding.measured == pytest.approx(t, abs=1e-9)
 
 
@@ -66,7 +66,7 @@ def test_k_distinct_and_equal_t(rows):
 @given(ROWS.filter(lambda rows: len({row[2] for row in rows}) > 1))
 def test_ordered_t_of_numbers(rows):
     frame = table(rows, text=False)
-    finding = next(f for f in judged(frame, {"t": {"ordered": 1}}).findings if f.claim.startswith("t ="))
+    finding = next(f for f in verify_claims(frame, {"t": {"ordered": 1}}).findings if f.claim.startswith("t ="))
     assert finding.measured == pytest.approx(anonymity.t_closeness(frame, QUASI, ["ill"]), abs=1e-9)
 
 
@@ -75,7 +75,7 @@ def test_ordered_t_of_numbers(rows):
 def test_entropy(rows):
     frame = table(rows)
     theirs = anonymity.entropy_l_diversity(frame, QUASI, ["ill"])
-    ours = next(f for f in judged(frame, {"l": {"entropy": 1}}).findings if "entropy" in f.claim).measured
+    ours = next(f for f in verify_claims(frame, {"l": {"entropy": 1}}).findings if "entropy" in f.claim).measured
     if abs(ours - round(ours)) > 1e-9:
         assert theirs == math.floor(ours)
         assert holds(frame, {"l": {"entropy": theirs}})
