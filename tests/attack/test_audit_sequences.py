@@ -100,11 +100,11 @@ def test_sug_follows_what_illnesses_become(tmp_path):
     assert broken.refuted
     assert broken.highest == 1
     again = series([["cold", "ulcer"]], 2)
-    held = update_graph(
+    safe = update_graph(
         evidence([series([["flu", "ulcer"]], 1), series([["flu", "ulcer"]], 2)], policy, ledger=ledger([1, 1], [1, 1]))
     )
-    assert not held.refuted
-    assert held.highest == pytest.approx(0.5)
+    assert not safe.refuted
+    assert safe.highest == pytest.approx(0.5)
     assert update_graph(evidence([first, again], policy)) is None  # without the ledger nobody knows who is who
 
 

@@ -17,7 +17,7 @@ FLAT = np.full(30, 1 / 30)
 QUICK = Effort(tuples=300, particles=200, chains=40, sweeps=16, burn_in=4)
 
 
-def seen(group, slots, qi=None):
+def seen(group, slots, quasi=None):
     group = np.array(group)
     opens = np.zeros(len(group), dtype=bool)
     opens[np.unique(group, return_index=True)[1]] = True
@@ -26,7 +26,7 @@ def seen(group, slots, qi=None):
     for row, codes in enumerate(slots):
         table[row, : len(codes)] = codes
     order = np.arange(len(group))
-    return Transcript(group, opens, order, order if qi is None else np.array(qi), table, ("a", "b", "c", "d"))
+    return Transcript(group, opens, order, order if quasi is None else np.array(quasi), table, ("a", "b", "c", "d"))
 
 
 def posterior(transcript, effort=Effort()):  # noqa: B008
@@ -47,15 +47,15 @@ def test_the_worked_example_becomes_certain():
 
 
 def test_a_repeated_quasi_identifier_explains_the_opening():
-    """The second tuple may not join the group that holds its own quasi-identifier, so its opening tells nothing."""
-    found = posterior(seen([0, 1], [[0, 1], [0, 2]], qi=[7, 7]))
+    """The second tuple may not join the group that holds its own quasi-identifier, so its opening discloses nothing."""
+    found = posterior(seen([0, 1], [[0, 1], [0, 2]], quasi=[7, 7]))
     assert found.guess[1].tolist() == pytest.approx([1 / 2, 1 / 2])
 
 
 @pytest.mark.parametrize("groups", [[0, 1, 0, 2, 1, 3], [0, 0, 1, 2, 1, 2], [0, 1, 2, 3, 1, 0]])
 def test_sampling_agrees_with_enumeration(groups):
     slots = [[0, 1, 2], [0, 1, 3], [1, 2, 3], [0, 2, 3]][: max(groups) + 1]
-    short = seen(groups, slots, qi=[0, 1, 2, 0, 3, 4])
+    short = seen(groups, slots, quasi=[0, 1, 2, 0, 3, 4])
     exact = posterior(short)
     assert exact.exact
     sampled = posterior(short, Effort(worlds=-1, particles=400, chains=200, sweeps=120, burn_in=20))
@@ -88,8 +88,8 @@ def test_faithful_delay_free_is_broken(tmp_path):
 SLIGHT = Effort(particles=24, chains=8, sweeps=4, burn_in=1)
 
 
-def test_the_truth_keeps_the_score_and_nothing_else(tmp_path):
-    """Another truth, the same transcript: the attacker believes and guesses the same."""
+def test_the_true_values_only_score_the_guesses(tmp_path):
+    """Other true values, the same transcript: the attacker believes and guesses the same."""
     releases, policy, table = cases.stream(tmp_path, method="delay-free", n=120, l=4, shares=FLAT[:12] * 2.5, seed=3)
     shown = []
     for turn in range(6):
@@ -99,7 +99,7 @@ def test_the_truth_keeps_the_score_and_nothing_else(tmp_path):
     assert shown == [shown[0]] * 6
 
 
-def test_a_stream_that_claims_one_in_l_against_this_reader_is_refuted(tmp_path):
+def test_a_stream_that_claims_one_in_l_against_this_attacker_is_refuted(tmp_path):
     sloping = 1 / (np.arange(30) + 3.0)
     releases, policy, table = cases.stream(
         tmp_path, method="delay-free", n=600, l=10, shares=sloping / sloping.sum(), seed=4, pool="uniform"

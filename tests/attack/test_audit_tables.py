@@ -57,10 +57,10 @@ def test_linkage_finds_everyone_in_a_naive_release_and_one_in_k_in_ours():
     assert broken.refuted
     assert broken.accuracy == 1
     assert broken.sure == 60
-    held = linkage(evidence(ours, rules, table))
-    assert not held.refuted
-    assert held.highest <= 1 / 10
-    assert held.claim == pytest.approx(0.1)
+    safe = linkage(evidence(ours, rules, table))
+    assert not safe.refuted
+    assert safe.highest <= 1 / 10
+    assert safe.claim == pytest.approx(0.1)
 
 
 def test_linkage_with_an_external_table_names_columns_and_no_cells():
@@ -79,10 +79,10 @@ def test_homogeneity_is_certain_of_a_naive_release_and_held_to_one_in_l_by_anato
     assert broken.refuted
     assert broken.sure == 5
     table = people(400)
-    held = homogeneity(evidence(anonymize(table, rules, method="anatomy", seed=1), rules, table))
-    assert not held.refuted
-    assert held.accuracy == pytest.approx(0.25, abs=0.01)
-    assert held.claim == pytest.approx(0.25)
+    safe = homogeneity(evidence(anonymize(table, rules, method="anatomy", seed=1), rules, table))
+    assert not safe.refuted
+    assert safe.accuracy == pytest.approx(0.25, abs=0.01)
+    assert safe.claim == pytest.approx(0.25)
 
 
 def test_skewness_sees_a_group_unlike_the_table_and_nothing_beyond_t():
@@ -92,9 +92,9 @@ def test_skewness_sees_a_group_unlike_the_table_and_nothing_beyond_t():
     assert broken.sure == 10
     assert broken.highest == pytest.approx(0.9 - 0.09)
     table = people(600)
-    held = skewness(evidence(anonymize(table, rules, seed=1), rules, table))
-    assert held.sure == 0
-    assert held.highest <= 0.2
+    safe = skewness(evidence(anonymize(table, rules, seed=1), rules, table))
+    assert safe.sure == 0
+    assert safe.highest <= 0.2
 
 
 def test_similarity_sees_that_a_diverse_group_is_all_lungs():
@@ -104,9 +104,9 @@ def test_similarity_sees_that_a_diverse_group_is_all_lungs():
     assert broken.sure == 4
     rules = policy({"k": 4, "t": {"hierarchical": 0.15}})
     table = people(600)
-    held = similarity(evidence(anonymize(table, rules, seed=1), rules, table))
-    assert held.sure == 0
-    assert held.interval[0] <= held.figures["baseline"] + 0.15
+    safe = similarity(evidence(anonymize(table, rules, seed=1), rules, table))
+    assert safe.sure == 0
+    assert safe.interval[0] <= safe.figures["baseline"] + 0.15
 
 
 def minimal():

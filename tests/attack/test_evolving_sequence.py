@@ -17,22 +17,22 @@ from reticent.verify.sequence import CandidateElimination, Publication, unique_k
 def attack(run):
     """Candidates per person after a run; linked by the quasi-identifiers alone."""
     found, releases = CandidateElimination(), []
-    for release, engine, truth in run:  # noqa: B007 - the last one is returned
+    for release, engine, values in run:  # noqa: B007 - the last one is returned
         shown = read_release(release, "")
         qit, st = shown.tables["qit"], shown.tables["st"]
         found.add(Publication.from_tables(qit, st, unique_keys(qit, engine.policy)))
         releases.append(release)
-    return found, releases, engine, truth
+    return found, releases, engine, values
 
 
 def test_enc_gives_single_persons_away():
     run = cases.churn("enc", n=2000, l=10, domain=40, publications=5, seed=12)
-    found, releases, engine, truth = attack(run)
+    found, releases, engine, values = attack(run)
     counts = np.array(list(found.candidates().values()))
     assert (counts == 1).mean() >= 0.25
     assert (counts < 10).mean() >= 0.8
     # The attack is sound: the true value is always among those that remain.
-    right = [f"v{truth[int(zip_code[1:])]:02d}" in values for (_, zip_code), values in found.values().items()]
+    right = [f"v{values[int(zip_code[1:])]:02d}" in candidates for (_, zip_code), candidates in found.values().items()]
     assert all(right)
     assert not verify(releases, engine.policy).holds
     assert verify(releases[:1], engine.policy).holds
@@ -46,7 +46,7 @@ def test_the_other_strategies_are_refuted_too(method):
     assert not verify(releases, engine.policy).holds
 
 
-def test_the_worked_example_one_insertion_tells_its_value():
+def test_the_worked_example_one_insertion_discloses_its_value():
     engine = cases.build("enc", 3)
     engine.insert(cases.table(range(3), [0, 1, 2]))
     found = CandidateElimination()

@@ -63,13 +63,13 @@ def test_finding_1_a_new_value_is_exposed_in_groups(tmp_path, past, now):
     outcome = outbreak(naive.evidence([release], rules(tmp_path, past), table))
     assert outcome.figures["new"]
     assert 0.3 < outcome.accuracy < 0.9
-    truth = table["ill"].to_pylist()
-    alone = [truth[members[0]] for members in offered_other(release).values() if len(members) == 1]
+    values = table["ill"].to_pylist()
+    alone = [values[members[0]] for members in offered_other(release).values() if len(members) == 1]
     assert len(alone) > 20
     assert set(alone) == {NEW}
 
 
-def test_finding_1_a_new_value_is_not_offered_under_the_veil_and_no_set_tells(tmp_path, past, now):
+def test_finding_1_a_new_value_is_omitted_under_the_veil_and_no_set_discloses_it(tmp_path, past, now):
     table = struck(now, 0.09, NEW)
     policy = rules(tmp_path, past)
     release = naive.veiled(table, policy)
@@ -78,12 +78,12 @@ def test_finding_1_a_new_value_is_not_offered_under_the_veil_and_no_set_tells(tm
     assert outcome.tried == N
     assert outcome.claim == pytest.approx(0.09, abs=0.01)
     assert not outcome.refuted
-    data, truth = release.tables["data"], table["ill"].to_pylist()
-    new = np.array([truth[int(ticket[1:])] == NEW for ticket in data["ticket"].to_pylist()])
+    data, values = release.tables["data"], table["ill"].to_pylist()
+    new = np.array([values[int(ticket[1:])] == NEW for ticket in data["ticket"].to_pylist()])
     sets = np.array([data[f"ill_{slot}"].to_pylist() for slot in range(1, L + 1)]).T
     for value in np.unique(sets):
-        told = new[(sets == value).any(axis=1)]
-        assert told.mean() - new.mean() < 4.5 * (new.mean() / len(told)) ** 0.5
+        offered = new[(sets == value).any(axis=1)]
+        assert offered.mean() - new.mean() < 4.5 * (new.mean() / len(offered)) ** 0.5
 
 
 # Finding 2: an outbreak, from 1.7 to 10.2 % of the records.
@@ -100,12 +100,12 @@ def test_finding_2_who_opens_a_group_that_offers_it_has_it(tmp_path, past, now):
     assert outcome.accuracy > 0.95
 
 
-def test_finding_2_under_the_veil_an_outbreak_costs_its_own_kappa_and_not_more(tmp_path, past, now):
+def test_finding_2_under_the_veil_an_outbreak_costs_its_own_odds_ratio_and_no_more(tmp_path, past, now):
     table, policy = struck(now, 0.085, FLU), rules(tmp_path, past)
     outcome = outbreak(naive.evidence([naive.veiled(table, policy)], policy, table))
-    kappa = outcome.figures["odds_ratio"]
-    assert 4 < kappa < 8
-    limit = kappa / (kappa + L - 1)
+    odds_ratio = outcome.figures["odds_ratio"]
+    assert 4 < odds_ratio < 8
+    limit = odds_ratio / (odds_ratio + L - 1)
     assert outcome.claim == pytest.approx(limit, abs=0.01)
     assert outcome.tried > 1000
     assert outcome.accuracy < limit + 3 * (limit * (1 - limit) / outcome.tried) ** 0.5
@@ -116,14 +116,14 @@ def test_finding_2_under_the_veil_an_outbreak_costs_its_own_kappa_and_not_more(t
 
 
 def certain(release_of):
-    """Share of (world, person) pairs that a reader of the transcript is certain of; the worlds are {x, x, y, z} in any order."""
+    """Share of (world, person) pairs that an attacker with the transcript is certain of; the worlds are {x, x, y, z} in any order."""
     seen = defaultdict(Counter)
     worlds = sorted(set(permutations("xxyz")))
     for world in worlds:
         for person, value in enumerate(world):
             seen[release_of(world), person][value] += 1
-    told = sum(sum(values.values()) for values in seen.values() if len(values) == 1)
-    return Fraction(told, 4 * len(worlds))
+    count = sum(sum(values.values()) for values in seen.values() if len(values) == 1)
+    return Fraction(count, 4 * len(worlds))
 
 
 def grouped(world):
@@ -138,17 +138,21 @@ def test_finding_3_a_design_from_the_tables_own_histogram_makes_persons_certain(
 
 def test_finding_3_under_the_veil_the_published_prior_and_all_sets_leave_one_in_l():
     """Many keys, four persons drawn from the prior: whatever the others show, a slot is the true one in half of the cases."""
-    one = int(veil.SLOT_LENGTH)
-    stretches = np.array([[one, one // 2, one // 2]], dtype=np.uint64)
-    orders = np.array([[0, 1, 2], [1, 0, 2]], dtype=np.uint16)
-    rng, truths = np.random.default_rng(4), defaultdict(Counter)
+    length = int(veil.SLOT_LENGTH)
+    segments = np.array([[length, length // 2, length // 2]], dtype=np.uint64)
+    value_orders = np.array([[0, 1, 2], [1, 0, 2]], dtype=np.uint16)
+    rng, tallies = np.random.default_rng(4), defaultdict(Counter)
     for key in range(4000):
         world = rng.choice(3, 4, p=[0.5, 0.25, 0.25])
-        house = veil.Veil(key=key.to_bytes(32, "little"), l=2, segments=stretches, permutations=orders, kernel=None)
-        rows = np.zeros(4, dtype=np.uint32)
-        sets = np.sort(house.begin(np.arange(4, dtype=np.uint64), rows, world.astype(np.int32)).candidates, axis=1)
-        truths[tuple(sets[0]), tuple(sorted(map(tuple, sets[1:])))][int(world[0])] += 1
-    for (mine, _), values in truths.items():
+        mechanism = veil.Veil(
+            key=key.to_bytes(32, "little"), l=2, segments=segments, permutations=value_orders, kernel=None
+        )
+        strata = np.zeros(4, dtype=np.uint32)
+        sets = np.sort(
+            mechanism.begin(np.arange(4, dtype=np.uint64), strata, world.astype(np.int32)).candidates, axis=1
+        )
+        tallies[tuple(sets[0]), tuple(sorted(map(tuple, sets[1:])))][int(world[0])] += 1
+    for (mine, _), values in tallies.items():
         many = sum(values.values())
         for value, copies in Counter(mine).items():
             assert abs(values[value] / many - copies / 2) < 4.5 * (0.25 / many) ** 0.5

@@ -112,8 +112,8 @@ def cells(name, change):
     return changed
 
 
-def judged(folder, policy, *, follow=True):
-    """What the judge says when codebook, README and digests were written anew; an answer within seconds."""
+def verify_forged(folder, policy, *, follow=True):
+    """What the verifier says after codebook, README and digests were rewritten; it must answer within seconds."""
     if follow:
         content = json.loads((folder / "release.json").read_text())
         book = json.loads((folder / "codebook.json").read_text())
@@ -135,10 +135,10 @@ def digests(folder, names):
 
 @pytest.fixture(autouse=True)
 def soon():
-    """A judge that waits for ever would keep the tests waiting."""
+    """Ends a test whose verifier waits for ever."""
 
     def late(*_):
-        raise AssertionError  # TimeoutError is an OSError, which the judge takes for an unreadable file
+        raise AssertionError  # TimeoutError is an OSError, which the verifier takes for an unreadable file
 
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(20)
@@ -151,8 +151,8 @@ MAKERS = [generalised, anatomy, evolving, series, linked]
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_papers_written_anew_hold(tmp_path, make):
-    assert judged(*make(tmp_path)).holds
+def test_rewritten_metadata_files_hold(tmp_path, make):
+    assert verify_forged(*make(tmp_path)).holds
 
 
 @pytest.mark.parametrize("method", ["optimal", "local", "mondrian", "supervised", "anatomy"])
@@ -165,7 +165,7 @@ def test_what_is_no_file_is_refuted_and_not_waited_for(tmp_path, name):
     folder, policy = generalised(tmp_path)
     (folder / name).unlink()
     os.mkfifo(folder / name)
-    assert not judged(folder, policy, follow=False).holds
+    assert not verify_forged(folder, policy, follow=False).holds
 
 
 def test_a_manifest_that_is_no_file_is_said_to_be_none(tmp_path):
@@ -177,7 +177,7 @@ def test_a_manifest_that_is_no_file_is_said_to_be_none(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["release.json", "codebook.json"])
-def test_papers_nested_without_end_are_damaged(tmp_path, name):
+def test_deeply_nested_metadata_files_do_not_pass(tmp_path, name):
     folder, policy = generalised(tmp_path)
     content = (folder / name).read_text().rstrip()[:-1]
     (folder / name).write_text(content + ', "more": ' + "[" * 99_999 + "]" * 99_999 + "}\n")
@@ -185,30 +185,30 @@ def test_papers_nested_without_end_are_damaged(tmp_path, name):
         with pytest.raises(DataError, match="corrupt"):
             verify(folder, policy)
     else:
-        assert not judged(folder, policy, follow=False).holds
+        assert not verify_forged(folder, policy, follow=False).holds
 
 
 @pytest.mark.parametrize("claim", ["k", "l", "t"])
 def test_a_claim_that_takes_for_ever_to_read_is_refuted(tmp_path, claim):
     folder, policy = generalised(tmp_path)
     manifest(folder, lambda content: content["guarantee"]["claims"].update({claim: "1e999999999"}))
-    assert "every claim is well-formed" in [one.claim for one in judged(folder, policy, follow=False).refuted]
+    assert "every claim is well-formed" in [one.claim for one in verify_forged(folder, policy, follow=False).refuted]
 
 
 def test_counterfeits_have_their_columns_alone(tmp_path):
     folder, policy = series(tmp_path)
     table(folder, "counterfeits", lambda rows: rows.append_column("who", pa.array(["p7"] * rows.num_rows)))
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
-def test_counterfeits_of_a_group_stand_once(tmp_path):
+def test_counterfeits_of_a_group_are_listed_once(tmp_path):
     folder, policy = series(tmp_path)
     table(
         folder,
         "counterfeits",
         lambda rows: pa.concat_tables([rows.slice(0, 1).set_column(1, "count", pa.array([77])), rows]),
     )
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_counterfeits_of_a_group_stand_once(tmp_path):
         (evolving, "st", "count"),
     ],
 )
-@pytest.mark.parametrize("spelled", ["0{}", "+{}", "{}\u200b", "\uff10{}", "{}.0"])
-def test_numbers_have_one_spelling(tmp_path, make, name, column, spelled):
+@pytest.mark.parametrize("notation", ["0{}", "+{}", "{}\u200b", "\uff10{}", "{}.0"])
+def test_numbers_have_one_notation(tmp_path, make, name, column, notation):
     folder, policy = make(tmp_path)
-    table(folder, name, cells(column, spelled.format))
-    assert not judged(folder, policy).holds
+    table(folder, name, cells(column, notation.format))
+    assert not verify_forged(folder, policy).holds
 
 
 @pytest.mark.parametrize("column", ["person", "visit"])
@@ -236,13 +236,13 @@ def test_pseudonyms_of_linked_tables_name_nobody(tmp_path, column):
     for file in folder.glob("*.csv"):
         if column in read_csv(file).column_names:
             table(folder, file.stem, cells(column, lambda cell: f"{cell} Miller"))
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
-def test_rows_of_linked_tables_stand_by_their_pseudonyms(tmp_path):
+def test_rows_of_linked_tables_are_sorted_by_their_pseudonyms(tmp_path):
     folder, policy = linked(tmp_path)
     table(folder, "ills", lambda rows: rows.take(pa.array(sorted(range(60), key=rows["ill"].to_pylist().__getitem__))))
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_rows_of_linked_tables_stand_by_their_pseudonyms(tmp_path):
 def test_counts_of_linked_tables_are_those_of_the_tables(tmp_path, lie):
     folder, policy = linked(tmp_path)
     manifest(folder, lie)
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
 @pytest.mark.parametrize("other", [float, bool])
@@ -267,13 +267,13 @@ def test_numbers_of_the_codebook_are_written_as_they_are_meant(tmp_path, other):
     book = json.loads((folder / "codebook.json").read_text())
     book["records"]["withheld"] = other(book["records"]["withheld"])
     written(folder / "codebook.json", book)
-    assert not judged(folder, policy, follow=False).holds
+    assert not verify_forged(folder, policy, follow=False).holds
 
 
 def test_a_sentence_is_said_once(tmp_path):
     folder, policy = generalised(tmp_path)
     manifest(folder, lambda content: content["guarantee"].update(not_covered=content["guarantee"]["not_covered"] * 2))
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
 def longer_levels(explain):
@@ -295,7 +295,7 @@ def longer_levels(explain):
 def test_explanations_have_an_end(tmp_path, method, lie):
     folder, policy = generalised(tmp_path, method)
     manifest(folder, lambda content: lie(content["explain"]))
-    assert not judged(folder, policy).holds
+    assert not verify_forged(folder, policy).holds
 
 
 def test_a_second_column_of_the_same_name_is_refuted_in_parquet(tmp_path):
@@ -303,7 +303,7 @@ def test_a_second_column_of_the_same_name_is_refuted_in_parquet(tmp_path):
     rows = pq.read_table(folder / "data.parquet")
     pq.write_table(rows.append_column("sex", rows["sex"]), folder / "data.parquet")
     assert "no column name occurs twice in a table" in [
-        one.claim for one in judged(folder, policy, follow=False).refuted
+        one.claim for one in verify_forged(folder, policy, follow=False).refuted
     ]
 
 
@@ -331,10 +331,10 @@ def test_cells_of_a_file_without_a_header_are_not_shown(tmp_path, method):
     policy = rules(privacy={"k": 2}) if method == "mondrian" else rules(privacy={"l": 2})
     file = tmp_path / "in.csv"
     file.write_text("".join(f"CANARY{at},f,30,d{at % 6}\n" for at in range(30)))
-    for store in (None, tmp_path / "house.db"):
-        with pytest.raises(PolicyError, match="first line") as told:
+    for store in (None, tmp_path / "store.db"):
+        with pytest.raises(PolicyError, match="first line") as refusal:
             anonymize(file, policy, method=method, store=store)
-        assert "CANARY" not in str(told.value)
+        assert "CANARY" not in str(refusal.value)
 
 
 def test_supervision_that_leaves_nothing_to_learn_from_is_no_bug(tmp_path):
@@ -343,7 +343,7 @@ def test_supervision_that_leaves_nothing_to_learn_from_is_no_bug(tmp_path):
         anonymize(people(), policy, seed=1)
 
 
-def test_an_audit_of_an_empty_release_beside_its_input_is_an_answer(tmp_path):
+def test_an_audit_of_an_empty_release_with_its_input_gives_an_answer(tmp_path):
     folder, policy = generalised(tmp_path, "mondrian")
     table(folder, "data", lambda rows: rows.slice(0, 0))
     assert audit(folder, policy, original=people()).refuted

@@ -1,4 +1,4 @@
-"""An intersection attack: whoever knows all visits of a person keeps the values that stand in every one of their classes."""
+"""An intersection attack: an attacker who knows all visits of a person keeps the values that occur in all their classes."""
 
 from __future__ import annotations
 

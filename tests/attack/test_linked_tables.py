@@ -1,4 +1,4 @@
-"""The linked-table attack: whoever joins everything that joins finds nobody below k or l; planted bugs are found."""
+"""The linked-table attack: an attacker who joins all tables finds nobody below k or l; the verifier finds planted bugs."""
 
 import random
 from collections import Counter, defaultdict
@@ -155,7 +155,7 @@ BUGS = {
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_the_judge_refutes(release, bug):
+def test_the_verifier_refutes_planted_bugs(release, bug):
     assert verify(release, POLICY).holds
     # Where every class has exactly K, one person less is one too few.
     policy = Policy.from_dict(POLICY.to_dict() | {"privacy": {"k": _smallest(release), "l": L}})
@@ -171,19 +171,33 @@ def test_the_judge_refutes(release, bug):
     ],
 )
 def test_references_are_followed(release, bug, claim):
-    verdict = verify(replace(release, tables=BUGS[bug](dict(release.tables))), POLICY)
-    assert claim in [finding.claim for finding in verdict.refuted]
+    result = verify(replace(release, tables=BUGS[bug](dict(release.tables))), POLICY)
+    assert claim in [finding.claim for finding in result.refuted]
 
 
 def _smallest(release):
     return attack(release.tables, set(POLICY.quasi), set(POLICY.sensitive))[0]
 
 
+@pytest.mark.parametrize("required", [K, 2], ids=["policy and release", "release alone"])
+def test_a_view_of_too_few_persons_is_refuted_by_its_size_alone(required):
+    """One person less, with counts to fit and no claim of l: no other check of the verifier can refute this."""
+    policies = [Policy.from_dict(POLICY.to_dict() | {"privacy": {"k": k}}) for k in (K, required)]
+    release = anonymize(hospital(2), policies[0], seed=1)
+    assert _smallest(release) == K
+    tables = _without_a_person(dict(release.tables))
+    rows = {name: table.num_rows for name, table in tables.items()}
+    published = sum(rows.values())
+    records = replace(release.records, published=published, suppressed=release.records.input - published)
+    fewer = replace(release, tables=tables, records=records, explain={**release.explain, "published_rows": rows})
+    assert [finding.claim for finding in verify(fewer, policies[1]).refuted] == ["k persons share every joined view"]
+
+
 def test_one_value_of_everybody_is_refuted(release):
     table = release.tables["diagnoses"]
     same = table.set_column(2, "diagnosis", pa.array(["D1"] * table.num_rows))
-    verdict = verify(replace(release, tables={**release.tables, "diagnoses": same}), POLICY)
-    assert [f.where.partition(":")[0] for f in verdict.refuted] == ["column 'diagnosis'"]
+    result = verify(replace(release, tables={**release.tables, "diagnoses": same}), POLICY)
+    assert [f.where.partition(":")[0] for f in result.refuted] == ["column 'diagnosis'"]
 
 
 @pytest.mark.parametrize("bug", ["value", "label", "person", "twice"])

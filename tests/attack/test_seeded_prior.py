@@ -1,4 +1,4 @@
-"""Noise from a seed hides nothing from who guesses it: the release made with such a prior says that it is fit for tests only."""
+"""Noise from a seed hides nothing from anyone who guesses the seed: a release with such a prior says that it is fit for tests only."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def prior(folder, values, *seed):
 def test_a_release_says_that_its_prior_was_seeded(tmp_path, seed, flagged):
     draw = random.Random(1)
     values = [draw.choice(ILLS) for _ in range(600)]
-    seen = prior(tmp_path / "house", values, *seed)
-    folder = tmp_path / "house"
+    seen = prior(tmp_path / "data", values, *seed)
+    folder = tmp_path / "data"
     run("anonymize", folder / "now.csv", "-p", folder / "policy.yaml", "-o", folder / "out", "--store", folder / "a.db")
     assert json.loads((folder / "out" / "release.json").read_text())["seeded"] is flagged
     run("verify", folder / "out", "-p", folder / "policy.yaml", "--original", folder / "now.csv")
-    # A reader who knows all others tries every value of the last one.
+    # An attacker who knows all other values tries every value of the last person.
     guesses = [ill for ill in ILLS if prior(tmp_path / ill, [*values[:-1], ill], "--seed", 1) == seen]
     assert guesses == ([values[-1]] if flagged else [])

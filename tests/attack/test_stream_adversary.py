@@ -1,6 +1,6 @@
-"""A reader who knows the algorithm, the design, all quasi-identifiers and the order: exact, by enumeration.
+"""An attacker who knows the algorithm, the design, all quasi-identifiers and the order: exact, by enumeration.
 
-The published method of delay-free streams does not hold against her; the model that shows it is the core's own process.
+The published method of delay-free streams does not hold against this attacker; the model that shows it is the core's own process.
 """
 
 from collections import Counter
@@ -33,7 +33,7 @@ def shares(counts):
 
 
 @pytest.mark.parametrize(("counts", "l", "persons"), [case for case in CASES if case[1] < len(case[0])])
-def test_the_same_reader_breaks_the_published_method(counts, l, persons):
+def test_the_same_attacker_breaks_the_published_method(counts, l, persons):
     model = DelayFreeModel(len(counts), l)
     assert worst_posterior(model, shares(counts), persons) > 1.1 / l
 

@@ -1,4 +1,4 @@
-"""What nobody saw did not happen: random changes of an evolving table against their net effect, on what is published of both."""
+"""Changes between publications leave no trace: random changes of an evolving table publish the same as their net effect."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERSONS = {
 
 
 def policy(base, mode="events", *, kernel=True, household=False):
-    """A prior that differs by sex, or a unit."""
+    """A prior that differs by sex, or a household."""
     base.mkdir(exist_ok=True)
     by_sex = [f"{sex},{v},9" for sex, own in (("f", VALUES[:9]), ("m", VALUES[4:])) for v in own]
     lines = ["value,count", *(f"{v},9" for v in VALUES)] if household else ["sex,value,count", *by_sex]
@@ -53,7 +53,7 @@ def record(name, person, **cells):
     return {"rid": f"r{name}", "pid": f"p{person}"} | usual | cells
 
 
-CROWD = rows(*(record(f"x{i}", f"x{i}") for i in range(150)))
+OTHERS = rows(*(record(f"x{i}", f"x{i}") for i in range(150)))
 """Others, so that at most a tenth of the records omit their true value."""
 
 
@@ -70,7 +70,7 @@ class Program:
         self.published, self.places = {}, set()
 
     def publication(self):
-        """What readers know now: which records, and the places of events."""
+        """What attackers know now: which records, and the places of events."""
         self.published = {name: one["day"] for name, one in self.records.items()}
         self.places |= {(one["pid"], one["day"]) for one in self.records.values()}
 
@@ -147,13 +147,13 @@ def net(table, before, now, mode):
         ("first", {}),
     ],
 )
-def test_readers_see_the_net_effect_and_nothing_else(tmp_path, seed, mode, other):
+def test_attackers_see_the_net_effect_and_nothing_else(tmp_path, seed, mode, other):
     rules, draw = policy(tmp_path / "rules", mode, **other), random.Random(f"{seed} {mode} {other}")
     long, short = (EvolvingTable.create(tmp_path / f"{name}.db", rules, seed=seed) for name in ("long", "short"))
     program = Program(draw, mode)
     with long, short:
         for table in (long, short):
-            table.insert(CROWD)
+            table.insert(OTHERS)
         for _ in range(3):
             before = dict(program.records)
             for _ in range(draw.randint(4, 18)):
@@ -163,38 +163,38 @@ def test_readers_see_the_net_effect_and_nothing_else(tmp_path, seed, mode, other
             program.publication()
 
 
-def test_fields_that_nobody_saw_leave_no_row(tmp_path):
+def test_fields_that_were_never_published_leave_no_stratum(tmp_path):
     rules = policy(tmp_path / "rules")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     table.insert(rows(record(1, 1, sex="m"), record(2, 1, day="2", sex="f")))
     table.update(rows(record(1, 1, sex="f")))
     release = table.publish()
     data = release.tables["data"].to_pylist()
     assert {row["stratum"] for row in data} == {0}
-    now = pa.concat_tables([CROWD, rows(record(1, 1), record(2, 1, day="2"))])
+    now = pa.concat_tables([OTHERS, rows(record(1, 1), record(2, 1, day="2"))])
     assert verify(release, rules, original=now).holds
 
 
 def test_fields_that_were_corrected_after_a_publication_are_no_forgery(tmp_path):
-    """The row of the prior stays that of the first sight; the judge knows."""
+    """The stratum stays that of the first event, and the verifier accepts this."""
     rules = policy(tmp_path / "rules")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     table.insert(rows(record(1, 1)))
     table.publish(tmp_path / "1")
     table.update(rows(record(1, 1, sex="m")))
     table.publish(tmp_path / "2")
-    now = pa.concat_tables([CROWD, rows(record(1, 1, sex="m"))])
+    now = pa.concat_tables([OTHERS, rows(record(1, 1, sex="m"))])
     assert verify(tmp_path / "2", rules, original=now).holds
     assert not verify(tmp_path / "1", rules, original=now).holds
 
 
 def test_an_event_has_one_value(tmp_path):
-    """Two diagnoses of one day under two sets: a reader who knows which go together found 78% of them at l = 4."""
+    """Two diagnoses of one day under two sets: an attacker who knows which go together found 78% of them at l = 4."""
     rules = policy(tmp_path / "rules")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     one, other = record(1, 1), record(2, 1, ill=VALUES[5])
     twice = "repeat an event of a person with another sensitive value"
     with pytest.raises(DataError, match=twice):
@@ -215,10 +215,10 @@ def test_an_event_has_one_value(tmp_path):
 
 
 def test_the_last_record_is_the_latest_one(tmp_path):
-    """An older record that comes late replaces nothing: a step and its way back would show two sets around the truth."""
+    """An older record that comes late replaces nothing: a step and its way back would show two sets that share the true value."""
     rules = policy(tmp_path / "rules", "latest")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     table.insert(rows(record(1, 1, day="5", tag="t")))
     first = shown(table, "t")
     assert table.insert(rows(record(2, 1, day="2", tag="t", ill=VALUES[5]))).to_dict()["updated"] == 0
@@ -230,10 +230,10 @@ def test_the_last_record_is_the_latest_one(tmp_path):
 
 
 def test_an_event_that_was_at_another_time_moves_there(tmp_path):
-    """A day that is put right is no visit, and the same visit again is none: decoys moved where the truth stays for certain."""
+    """A corrected day is not a visit, nor is the same visit again: false candidates moved where the true value stays for certain."""
     rules = policy(tmp_path / "rules")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     table.insert(rows(record(1, 1)))
     first = dict(*shown(table, "t1"))
     table.update(rows(record(1, 1, day="3")))
@@ -245,7 +245,7 @@ def test_an_event_that_was_at_another_time_moves_there(tmp_path):
 def test_an_update_keeps_the_order_of_events(tmp_path, published):
     rules = policy(tmp_path / "rules")
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     visits = [record(day, 1, day=str(day)) for day in (2, 4, 6)]
     table.insert(rows(*visits))
     table.insert(rows(record("6again", 1, day="6")))
@@ -266,10 +266,10 @@ def test_an_update_keeps_the_order_of_events(tmp_path, published):
 
 @pytest.mark.parametrize("which", ["latest", "first"])
 def test_who_comes_back_where_one_record_is_kept_has_not_visited(tmp_path, which):
-    """Deleted and brought again with a later day: as a visit the decoys moved around a truth that stayed, 42% found at l = 4, then 63% and 79%."""
+    """Deleted and inserted again with a later day: false candidates moved and the true value stayed; 42% were found at l = 4, then 63% and 79%."""
     rules = policy(tmp_path / "rules", which)
     table = EvolvingTable.create(tmp_path / "t.db", rules, seed=1)
-    table.insert(CROWD)
+    table.insert(OTHERS)
     table.insert(rows(*(record(i, i, tag="t") for i in range(20))))
     first = shown(table, "t")
     for day in ("2", "3"):

@@ -1,7 +1,7 @@
-"""Readers of many publications against the veil: on what the engines of evolving tables and series publish.
+"""Attackers with many publications against the veil: on what the engines of evolving tables and series publish.
 
-The exact tests let the engine's own book-keeping of persons ask every answer of a random function; the others tally, over many persons
-and keys, how often each published candidate was the truth.
+The exact tests give the engine's own person states every answer of a random function. The others tally, over many persons
+and keys, how often each published candidate was the true value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import evolving_cases as cases
 import numpy as np
 import pyarrow as pa
 import pytest
-import veil_reference as twin
+import veil_reference as reference
 from scipy import stats
 
 from reticent import EvolvingTable
@@ -33,33 +33,33 @@ from reticent.verify import verify
 
 # -- exact: the engine's events, every answer of a random function -------------------------------------------------------
 
-L, ONE, UNITS = 2, 3, (1, 2, 3)
-KERNEL = twin.Matrix([{0: 6, 1: 3, 2: 1}, {0: 2, 1: 8}, {0: 1, 1: 1, 2: 2}])
-PRIOR = {value: Fraction(units, L * ONE) for value, units in enumerate(UNITS)}
+L, SLOT_LENGTH, UNITS = 2, 3, (1, 2, 3)
+KERNEL = reference.Matrix([{0: 6, 1: 3, 2: 1}, {0: 2, 1: 8}, {0: 1, 1: 1, 2: 2}])
+PRIOR = {value: Fraction(units, L * SLOT_LENGTH) for value, units in enumerate(UNITS)}
 
 
-class Twin:
-    """The twin of the core behind the face of the core."""
+class ReferenceVeil:
+    """The reference implementation behind the interface of the core."""
 
     def __init__(self, draws):
-        self.veil = twin.Veil(draws, L, [list(UNITS)], [(0, 1, 2), (1, 0, 2)], KERNEL, ONE)
+        self.veil = reference.Veil(draws, L, [list(UNITS)], [(0, 1, 2), (1, 0, 2)], KERNEL, SLOT_LENGTH)
 
-    def begin(self, units, rows, values):
-        return self._sights(
-            self.veil.begin(int(u), int(r), int(v)) for u, r, v in zip(units, rows, values, strict=True)
+    def begin(self, persons, strata, values):
+        return self._events(
+            self.veil.begin(int(p), int(s), int(v)) for p, s, v in zip(persons, strata, values, strict=True)
         )
 
-    def step(self, units, memories, values, *, kind, events=None):
-        stepped = zip(units, memories, values, strict=True)
-        return self._sights(self.veil.step(int(u), self._read(m), int(v), kind) for u, m, v in stepped)
+    def step(self, persons, memories, values, *, kind, events=None):
+        stepped = zip(persons, memories, values, strict=True)
+        return self._events(self.veil.step(int(p), self._read(m), int(v), kind) for p, m, v in stepped)
 
     def _read(self, memory):
         (shown,) = [decode_memories(memory[None, :])]
         slots = np.ascontiguousarray(memory[8:]).view("<u2")
-        truth = None if memory[6] == 255 else int(memory[6])
-        return twin.Memory(int(shown.strata[0]), int(shown.events[0]), truth, tuple(slots.tolist()))
+        true_slot = None if memory[6] == 255 else int(memory[6])
+        return reference.Memory(int(shown.strata[0]), int(shown.events[0]), true_slot, tuple(slots.tolist()))
 
-    def _sights(self, memories):
+    def _events(self, memories):
         parts = [np.frombuffer(memory.to_bytes(), np.uint8) for memory in memories]
         return SimpleNamespace(memories=np.stack(parts))
 
@@ -70,52 +70,54 @@ def arrival(value, order=0):
 
 
 def laws(kinds):
-    """Every life of a person with its probability: first values by the prior, later ones by the law of their kind."""
-    lives = {(value,): share for value, share in PRIOR.items()}
+    """Every sequence of values of a person with its probability: the first by the prior, later ones by the law of their kind."""
+    histories = {(value,): share for value, share in PRIOR.items()}
     for kind in kinds:
         grown = defaultdict(Fraction)
-        for life, weight in lives.items():
-            law = KERNEL.law(UNITS, life[-1], kind) if kind in ("visit", "correction") else {life[-1]: Fraction(1)}
+        for history, weight in histories.items():
+            law = (
+                KERNEL.law(UNITS, history[-1], kind) if kind in ("visit", "correction") else {history[-1]: Fraction(1)}
+            )
             for value, share in law.items():
-                grown[(*life, value)] += weight * share
-        lives = grown
-    return {life: weight for life, weight in lives.items() if weight}
+                grown[(*history, value)] += weight * share
+        histories = grown
+    return {history: weight for history, weight in histories.items() if weight}
 
 
 def transcripts(kinds, keep):
-    """(life, all that was published) with probabilities; `same` is an unchanged row or a return, `keep` whether lives are remembered."""
+    """(values, all that was published) with probabilities; `same` is an unchanged record or a return, `keep` whether states are kept."""
 
-    def history(life, draws):
-        lives, order, sights = PersonStates(Twin(draws), L), 0, []
-        for value, kind in zip(life, ("insert", *kinds), strict=True):
+    def publish(history, draws):
+        states, order, events = PersonStates(ReferenceVeil(draws), L), 0, []
+        for value, kind in zip(history, ("insert", *kinds), strict=True):
             if kind == "return" and not keep:
-                lives = PersonStates(Twin(draws), L)
+                states = PersonStates(ReferenceVeil(draws), L)
             order += kind == "visit"
-            shown = decode_memories(lives.add_events(arrival(value, order)))
-            sights.append((int(shown.events[0]), tuple(shown.candidates[0].tolist())))
-        return tuple(sights)
+            shown = decode_memories(states.add_events(arrival(value, order)))
+            events.append((int(shown.events[0]), tuple(shown.candidates[0].tolist())))
+        return tuple(events)
 
-    for life, weight in laws(kinds).items():
-        for chance, sights in twin.worlds(lambda draws, life=life: history(life, draws)):
-            yield life, sights, weight * chance
+    for history, weight in laws(kinds).items():
+        for chance, events in reference.worlds(lambda draws, history=history: publish(history, draws)):
+            yield history, events, weight * chance
 
 
 def excess(kinds, *, keep=True):
-    """By how much the best reader of all publications beats the stated weight, of any value at any time."""
+    """By how much the best attacker with all publications beats the stated weight, of any value at any time."""
     joint = defaultdict(Fraction)
-    for life, sights, weight in transcripts(kinds, keep):
-        joint[sights, life] += weight
+    for history, events, weight in transcripts(kinds, keep):
+        joint[events, history] += weight
     total = defaultdict(Fraction)
-    for (sights, _), weight in joint.items():
-        total[sights] += weight
+    for (events, _), weight in joint.items():
+        total[events] += weight
     assert sum(total.values()) == 1
     worst = Fraction(-1)
     for at in range(len(kinds) + 1):
         share = defaultdict(Fraction)
-        for (sights, life), weight in joint.items():
-            share[sights, life[at]] += weight / total[sights]
-        for (sights, value), posterior in share.items():
-            worst = max(worst, posterior - Fraction(sights[at][1].count(value), L))
+        for (events, history), weight in joint.items():
+            share[events, history[at]] += weight / total[events]
+        for (events, value), posterior in share.items():
+            worst = max(worst, posterior - Fraction(events[at][1].count(value), L))
     return worst
 
 
@@ -131,11 +133,11 @@ def excess(kinds, *, keep=True):
     ],
     ids="-".join,
 )
-def test_all_publications_together_tell_what_each_slot_says(kinds):
+def test_all_publications_together_disclose_no_more_than_each_slot(kinds):
     assert excess(kinds) == 0
 
 
-def test_a_person_who_is_forgotten_when_it_goes_shows_itself():
+def test_a_person_who_is_forgotten_on_leaving_is_exposed():
     assert excess(("correction", "return"), keep=False) > Fraction(1, 10)
 
 
@@ -190,19 +192,19 @@ def sets_of(release, l=2):
     return {line: (event, tuple(candidates)) for line, event, *candidates in zip(*columns, strict=True)}
 
 
-def p_value(trails, truths):
-    """Pearson: given all that was published of a person, each candidate of its last set is true as often as it stands there."""
+def p_value(trajectories, true_values):
+    """Pearson: given all that was published of a person, each candidate of the last set is true as often as it occurs there."""
     tallies = defaultdict(Counter)
-    for trail, truth in zip(trails, truths, strict=True):
-        tallies[trail][truth] += 1
+    for trajectory, value in zip(trajectories, true_values, strict=True):
+        tallies[trajectory][value] += 1
     statistic, freedom = 0.0, 0
-    for trail, truth in tallies.items():
-        size, candidates = sum(truth.values()), trail[-1]
+    for trajectory, counts in tallies.items():
+        size, candidates = sum(counts.values()), trajectory[-1]
         if size < 20:
             continue
         for value in set(candidates):
             expected = size * candidates.count(value) / len(candidates)
-            statistic += (truth[value] - expected) ** 2 / expected
+            statistic += (counts[value] - expected) ** 2 / expected
         freedom += len(set(candidates)) - 1
     assert freedom >= 5
     return stats.chi2.sf(statistic, freedom)
@@ -210,7 +212,7 @@ def p_value(trails, truths):
 
 @pytest.fixture
 def evolving(tmp_path):
-    with Store.open(tmp_path / "house.db") as store:
+    with Store.open(tmp_path / "store.db") as store:
 
         def begin(policy):
             store.register("evolving", policy_hash=policy.hash)
@@ -219,7 +221,7 @@ def evolving(tmp_path):
         yield begin
 
 
-def test_ten_publications_and_a_table_of_one_house_say_the_same(rules, evolving):
+def test_ten_publications_and_a_table_of_one_parameter_set_agree(rules, evolving):
     policy, rng, n = rules(l=3), np.random.default_rng(1), 2500
     store, driver = evolving(policy)
     values = drawn(rng, n)
@@ -231,8 +233,8 @@ def test_ten_publications_and_a_table_of_one_house_say_the_same(rules, evolving)
             shown.append(sets_of(driver.publish().release, 3))
     once = sets_of(table.publish(people(values), policy, store=store).release, 3)
     assert all(sets[line] == once[line] for sets in shown for line in range(n))
-    trails = [tuple(once[line][1]) for line in range(n)]
-    assert p_value([(trail,) for trail in trails], values) > CHANCE
+    sets = [tuple(once[line][1]) for line in range(n)]
+    assert p_value([(candidates,) for candidates in sets], values) > CHANCE
 
 
 def test_a_refusal_names_changes_without_a_kernel_or_the_prior(rules, evolving):
@@ -253,7 +255,7 @@ def test_a_refusal_names_changes_without_a_kernel_or_the_prior(rules, evolving):
 
 
 def test_corrections_and_returns_leave_each_candidate_its_weight(rules, evolving):
-    """Three values of each person; the reader sees the sets at all of them, and that some were away in between."""
+    """Three values of each person; the attacker sees the sets of all three, and that some persons were away in between."""
     policy, rng, n = rules(), np.random.default_rng(2), 6000
     store, driver = evolving(policy)
     values = drawn(rng, n)
@@ -267,10 +269,10 @@ def test_corrections_and_returns_leave_each_candidate_its_weight(rules, evolving
             driver.insert(people(values).filter(pa.array([i % 3 == 0 for i in range(n)])))
             shown.append(sets_of(driver.publish().release))
     assert {event for event, _ in shown[-1].values()} == {2}
-    trails = [tuple(sets[line][1] for sets in shown) for line in range(n)]
-    assert p_value(trails, values) > CHANCE
+    trajectories = [tuple(sets[line][1] for sets in shown) for line in range(n)]
+    assert p_value(trajectories, values) > CHANCE
     wrong = moved(rng, drawn(rng, n), stay=True)
-    assert p_value(trails, wrong) < 1e-6  # the statistic notices other truths
+    assert p_value(trajectories, wrong) < 1e-6  # the statistic notices other values
 
 
 def test_six_releases_of_a_series_leave_each_candidate_its_weight(rules, tmp_path):
@@ -284,8 +286,8 @@ def test_six_releases_of_a_series_leave_each_candidate_its_weight(rules, tmp_pat
                 values = moved(rng, values, stay=True) if release else values
                 shown.append(sets_of(driver.publish(people(values)).release))
     for window in (slice(5, 6), slice(4, 6), slice(0, 6, 5)):
-        trails = [tuple(sets[line][1] for sets in shown[window]) for line in range(n)]
-        assert p_value(trails, values) > CHANCE, window
+        trajectories = [tuple(sets[line][1] for sets in shown[window]) for line in range(n)]
+        assert p_value(trajectories, values) > CHANCE, window
 
 
 def test_two_of_one_value_and_one_each_of_two_others(rules):
@@ -323,7 +325,7 @@ def test_only_another_value_is_an_event(rules):
     assert after[1] == before[1]
 
 
-def test_without_a_kernel_nothing_moves_and_the_new_value_is_not_offered(rules):
+def test_without_a_kernel_nothing_moves_and_the_new_value_is_omitted(rules):
     policy = rules()
     policy = Policy.from_dict(policy.to_dict() | {"prior": {"file": "prior.csv"}}, base=policy.base)
     engine = Veil(policy, rng=Rng.from_seed(1))
@@ -374,21 +376,21 @@ def test_the_policy_may_keep_one_record_of_each_person(rules, which, value):
     assert value in candidates
 
 
-@pytest.mark.parametrize("door", ["update", "away"])
-def test_what_nobody_saw_did_not_happen(rules, evolving, door):
-    """Wrong for a moment, put right before the next publication: two steps would show two sets around the truth."""
+@pytest.mark.parametrize("how", ["update", "away"])
+def test_what_nobody_saw_did_not_happen(rules, evolving, how):
+    """Wrong for a moment, corrected before the next publication: two steps would show two sets that share the true value."""
     policy, rng, n = rules(l=3), np.random.default_rng(7), 400
     store, driver = evolving(policy)
     values = drawn(rng, n)
 
     def change(values):
-        if door == "away":
+        if how == "away":
             driver.delete(people(values).column("id"))
-        (driver.update if door == "update" else driver.insert)(people(values))
+        (driver.update if how == "update" else driver.insert)(people(values))
 
     with store.lock("evolving"):
         driver.insert(people(moved(rng, values, stay=False)))
-        change(values)  # corrected before anybody saw it: a first sight
+        change(values)  # corrected before anybody saw it: a first event
         shown = [sets_of(driver.publish().release, 3)]
         for _ in range(2):
             change(moved(rng, values, stay=False))
@@ -429,10 +431,10 @@ def test_a_visit_that_nobody_saw_is_made_again(rules, evolving):
 
 
 def test_what_left_before_anybody_saw_it_did_not_happen(tmp_path, rules):
-    """Wrong for a moment, and away when the next version is published: two steps around the truth told 78 % of such persons at l = 4."""
+    """Wrong for a moment, and away at the next publication: two sets that share the true value disclosed 78% of such persons at l = 4."""
     rng, n = np.random.default_rng(9), 300
     values, names = drawn(rng, n), [f"p{i}" for i in range(n)]
-    table_ = EvolvingTable(tmp_path / "house.db", rules(l=3))
+    table_ = EvolvingTable(tmp_path / "store.db", rules(l=3))
     table_.insert(people(["flu"], n))
     table_.insert(people(moved(rng, values, stay=False)))
     table_.delete(names)
@@ -456,7 +458,7 @@ def test_visits_that_left_before_anybody_saw_them_are_undone(tmp_path, rules):
     columns = {"visit": "identifier", "key": "identifier"}
     person, l = {"column": "id", "events": "visit"}, 2
     table_ = EvolvingTable(
-        tmp_path / "house.db", rules(columns=columns, person=person, evolving={"record": "key"}, l=l)
+        tmp_path / "store.db", rules(columns=columns, person=person, evolving={"record": "key"}, l=l)
     )
 
     def visit(number, values, first):
@@ -474,7 +476,7 @@ def test_visits_that_left_before_anybody_saw_them_are_undone(tmp_path, rules):
     first = sets_of(table_.publish())
     for number, start in ((2, n), (3, 2 * n), (3, 3 * n)):
         table_.insert(visit(number, later, start))
-    table_.delete(keys(3 * n))  # its twin is still there
+    table_.delete(keys(3 * n))  # the same visit has another record
     assert {event for event, _ in sets_of(table_.publish()).values()} == {0, 1, 2}
     table_.insert(visit(4, later, 4 * n))
     table_.insert(visit(5, later, 5 * n))
@@ -486,7 +488,7 @@ def test_visits_that_left_before_anybody_saw_them_are_undone(tmp_path, rules):
     assert [last[line] for line in range(n)] == [first[line] for line in range(n)]
 
 
-# -- the judge ---------------------------------------------------------------------------------------------------------------
+# -- the verifier ------------------------------------------------------------------------------------------------------------
 
 
 class Forgetful(Veil):
@@ -501,7 +503,7 @@ class Forgetful(Veil):
 
 
 class Resting(Veil):
-    """Planted: decoys may stay at a correction."""
+    """Planted: false candidates may stay at a correction."""
 
     def __init__(self, policy, *, rng):
         super().__init__(policy, rng=rng)
@@ -509,7 +511,7 @@ class Resting(Veil):
         self.person_states._step = lambda some, _, since: step(some, "visit", since)
 
 
-def judged(policy, engine):
+def refuted_claims(policy, engine):
     """Two publications, the values corrected once and everybody away in between."""
     rng = np.random.default_rng(5)
     values, releases, ledger = drawn(rng, 300), [], Ledger()
@@ -526,17 +528,17 @@ def judged(policy, engine):
     return [finding.claim for finding in verify(releases, policy, ledger=ledger).refuted]
 
 
-def test_the_judge_follows_persons_through_corrections_and_returns(rules):
+def test_the_verifier_follows_persons_through_corrections_and_returns(rules):
     policy = rules()
-    assert judged(policy, Veil(policy, rng=Rng.from_seed(1))) == []
-    shown = judged(policy, Forgetful(policy, rng=Rng.from_seed(1)))
+    assert refuted_claims(policy, Veil(policy, rng=Rng.from_seed(1))) == []
+    shown = refuted_claims(policy, Forgetful(policy, rng=Rng.from_seed(1)))
     assert "an event shows the same candidates in every publication" in shown
-    assert judged(policy, Resting(policy, rng=Rng.from_seed(1))) == [
+    assert refuted_claims(policy, Resting(policy, rng=Rng.from_seed(1))) == [
         "candidates follow the published transition kernel"
     ]
 
 
-def test_the_judge_notices_rows_and_events_that_change(rules):
+def test_the_verifier_notices_strata_and_events_that_change(rules):
     policy = rules()
     engine, ledger = Veil(policy, rng=Rng.from_seed(1)), Ledger()
     engine.insert(people(drawn(np.random.default_rng(1), 30)))

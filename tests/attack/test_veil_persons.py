@@ -1,4 +1,4 @@
-"""Persons over several visits: what a reader who knows the true kernel makes of published sets, and what is quoted of it."""
+"""Persons over several visits: what an attacker who knows the true kernel learns from published sets, and what is quoted of it."""
 
 import json
 
@@ -15,7 +15,7 @@ def figures():
     return attack.figures(None, quick=True)
 
 
-def test_a_reader_with_the_true_kernel_stays_below_one_and_a_half(figures):
+def test_an_attacker_with_the_true_kernel_stays_below_one_and_a_half(figures):
     later = [figures["times_one_in_l"][events] for events in (2, 3, 4, 5)]
     assert np.mean(later) < 1.5
     assert figures["omission_rate"] < 0.02
@@ -32,19 +32,21 @@ def test_the_quoted_figure_is_what_the_attack_finds(figures):
 
 
 def test_a_record_that_is_delivered_again_is_a_visit_that_stayed(tmp_path):
-    """Conceded: the truth stays for certain while decoys move, and what the sets of both deliveries have in common tells."""
+    """A known limit: the true value stays for certain while false candidates move, and the candidates in both sets disclose it."""
     values = [f"v{v:02d}" for v in range(20)]
     (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{value},5\n" for value in values))
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{value},.5,0\n" for value in values))
     columns = {"id": "identifier", "sex": "quasi", "ill": "sensitive"}
     prior = {"file": "prior.csv", "kernel": {"file": "kernel.csv"}}
     rules = {"version": 1, "person": "id", "columns": columns, "privacy": {"l": 4}, "prior": prior}
-    truths = np.random.default_rng(3).choice(values, 500).tolist()
-    lines = "".join(json.dumps({"id": i, "sex": "f", "ill": truth}) + "\n" for i, truth in enumerate(truths)).encode()
+    true_values = np.random.default_rng(3).choice(values, 500).tolist()
+    lines = "".join(
+        json.dumps({"id": i, "sex": "f", "ill": value}) + "\n" for i, value in enumerate(true_values)
+    ).encode()
     with Stream(Policy.from_dict(rules, base=tmp_path), store=tmp_path / "store.db") as stream:
         once, again = ([json.loads(line)["candidates"] for line in stream.push(lines).splitlines()] for _ in range(2))
     common = [set(a) & set(b) for a, b in zip(once, again, strict=True)]
-    assert all(truth in both for truth, both in zip(truths, common, strict=True))
+    assert all(value in both for value, both in zip(true_values, common, strict=True))
     assert 0.38 < np.mean([1 / len(both) for both in common]) < 0.55
 
 

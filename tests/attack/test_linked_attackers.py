@@ -1,4 +1,4 @@
-"""Readers of linked tables who go by what is not a cell: order, numbers of rows, spans of days, names of resources, files."""
+"""Attackers of linked tables who use what is not a cell: order, numbers of rows, spans of days, names of resources, files."""
 
 import datetime as dt
 import json
@@ -89,16 +89,16 @@ def published(tmp_path_factory):
     return passed.release, [json.loads(line) for file in files for line in file.read_text().splitlines()], folder
 
 
-def courses(resources):
-    """Of each patient: what a reader makes of all resources that join, by several ways of looking."""
+def views_of(resources):
+    """What an attacker learns about each patient from all resources that join, in several views."""
     home = {r["id"]: r for r in resources if r["resourceType"] == "Encounter"}
-    views = defaultdict(lambda: defaultdict(list))
+    by_patient = defaultdict(lambda: defaultdict(list))
     for one in resources:
         if one["resourceType"] in PATHS and one["resourceType"] != "Patient":
-            views[one["subject"]["reference"]][one["resourceType"]].append(one)
-    looks = {}
+            by_patient[one["subject"]["reference"]][one["resourceType"]].append(one)
+    views = {}
     for patient in (r for r in resources if r["resourceType"] == "Patient"):
-        mine = views[f"Patient/{patient['id']}"]
+        mine = by_patient[f"Patient/{patient['id']}"]
         starts = sorted(
             (label(e["period"], "start"), label(e["period"], "end"), label(e, "class")) for e in mine["Encounter"]
         )
@@ -106,7 +106,7 @@ def courses(resources):
         onsets = sorted(
             (label(home_of(home, one)["period"], "start"), label(one, "onsetDateTime")) for one in mine["Condition"]
         )
-        looks[patient["id"]] = {
+        views[patient["id"]] = {
             "person": (label(patient, "birthDate"), label(patient, "gender"), label(patient, "deceasedDateTime")),
             "visits and their days": tuple(starts),
             "spans between visits": tuple(span(a[0], b[0]) for a, b in pairwise(starts)),
@@ -114,9 +114,9 @@ def courses(resources):
             "weekdays": tuple(weekday(a) for a, _, _ in starts),
             "numbers of rows": tuple(sorted((kind, len(rows)) for kind, rows in mine.items())),
             "diagnoses of each visit": tuple(sorted(per_visit.values())),
-            "onsets beside admissions": tuple(onsets),
+            "onsets with admissions": tuple(onsets),
         }
-    return looks
+    return views
 
 
 def home_of(home, resource):
@@ -124,7 +124,7 @@ def home_of(home, resource):
 
 
 def label(resource, name):
-    """What a reader sees of an element: its value, or the extensions in its place."""
+    """What an attacker sees of an element: its value, or the extensions in its place."""
     return json.dumps(resource.get(name, resource.get(f"_{name}")), sort_keys=True)
 
 
@@ -140,30 +140,30 @@ def weekday(text):
     return None if span(text, text) is None else dt.date.fromisoformat(json.loads(text)).weekday()
 
 
-def test_no_way_of_looking_singles_anybody_out(published):
+def test_no_view_singles_anybody_out(published):
     _, resources, _ = published
-    looks = courses(resources)
-    assert len(looks) == PEOPLE
-    for way in next(iter(looks.values())):
-        alike = Counter(look[way] for look in looks.values())
-        assert min(alike.values()) >= K, way
-    together = Counter(tuple(sorted(look.items())) for look in looks.values())
+    views = views_of(resources)
+    assert len(views) == PEOPLE
+    for view in next(iter(views.values())):
+        alike = Counter(person[view] for person in views.values())
+        assert min(alike.values()) >= K, view
+    together = Counter(tuple(sorted(person.items())) for person in views.values())
     assert min(together.values()) >= K
 
 
 def test_no_value_is_that_of_too_many_who_look_alike(published):
     _, resources, _ = published
-    looks, values = courses(resources), defaultdict(set)
+    views, values = views_of(resources), defaultdict(set)
     for one in resources:
         code = one.get("code", one.get("medicationCodeableConcept"))
         if one["resourceType"] in ("Condition", "MedicationRequest"):
             values[one["subject"]["reference"].partition("/")[2]].add(json.dumps(code))
     groups = defaultdict(list)
-    for person, look in looks.items():
-        groups[tuple(sorted(look.items()))].append(person)
+    for person, seen in views.items():
+        groups[tuple(sorted(seen.items()))].append(person)
     for members in groups.values():
-        held = Counter(value for person in members for value in values[person])
-        assert max(held.values(), default=0) * L <= len(members)
+        counts = Counter(value for person in members for value in values[person])
+        assert max(counts.values(), default=0) * L <= len(members)
 
 
 def test_the_same_attack_on_the_input_finds_nearly_everybody():
@@ -176,7 +176,7 @@ def test_the_same_attack_on_the_input_finds_nearly_everybody():
     assert sum(count for key, count in spans.items() if key and count == 1) > PEOPLE // 2
 
 
-def test_names_and_order_tell_nothing_of_the_input(published):
+def test_names_and_order_disclose_nothing_about_the_input(published):
     """Births rise with the input's rows, diagnoses of a visit come by rank: neither is to be seen in names or order."""
     tables = hospital(3)
     standard = {"standard": "fhir", "version": "R4", "tables": PATHS}
@@ -240,7 +240,7 @@ def test_a_date_in_disguise_is_refused_too(form):
         anonymize(tables, POLICY)
 
 
-def test_the_judge_finds_a_date_outside_of_the_quasi_identifiers(published, tmp_path):
+def test_the_verifier_finds_a_date_outside_the_quasi_identifiers(published, tmp_path):
     from dataclasses import replace
 
     release, _, _ = published
@@ -248,8 +248,8 @@ def test_the_judge_finds_a_date_outside_of_the_quasi_identifiers(published, tmp_
     days = table.set_column(
         table.column_names.index("diagnosis"), "diagnosis", pa.array(["2024-03-05"] * table.num_rows)
     )
-    verdict = verify(replace(release, tables={**release.tables, "Condition": days}), POLICY)
-    assert "only quasi-identifiers contain dates" in [one.claim for one in verdict.refuted]
+    result = verify(replace(release, tables={**release.tables, "Condition": days}), POLICY)
+    assert "only quasi-identifiers contain dates" in [one.claim for one in result.refuted]
     more = replace(release, metadata={**release.metadata, "linked": {"standard": "fhir", "note": "x003"}})
     for source in (more, more.to_dir(tmp_path / "out")):
         assert "linked.json contains only known entries" in [one.claim for one in verify(source, POLICY).refuted]
@@ -273,11 +273,11 @@ def test_shifts_are_new_in_every_release_and_the_gate_sees_a_date_that_moved_alo
 
         true = rows.prepare
 
-        def apart(table, policy, secret):
+        def with_another_secret(table, policy, secret):
             return true(table, policy, secret + (b"!" if "onset_date" in table.column_names else b""))
 
         with monkeypatch.context() as patch:
-            patch.setattr(rows, "prepare", apart)
+            patch.setattr(rows, "prepare", with_another_secret)
             return whole(parts, policy, rng)
 
     # Small classes: labels are fine enough for days that moved apart to be seen.

@@ -1,4 +1,4 @@
-"""Averaging: whoever gets the same truth again and again must not be able to average the noise out of the shares in `veil.json`."""
+"""Averaging: anyone who gets the same values again and again must not average the noise out of the omission rates in `veil.json`."""
 
 from __future__ import annotations
 
@@ -37,39 +37,41 @@ def people(lost: int = LOST, run: int = 0) -> pa.Table:
     return table.take(pa.array(np.random.default_rng(run).permutation(N)))
 
 
-def told(release) -> float:
+def omitted_count(release) -> float:
     (share,) = release.metadata["veil"]["omission_rate"]
     return round(share * N, 6)
 
 
-def test_tables_of_one_truth_say_one_share(policy, tmp_path):
-    shares = [told(anonymize(people(run=run), policy, store=tmp_path / "h.db")) for run in range(RUNS)]
-    assert len(set(shares)) == 1, f"their mean {np.mean(shares):.2f} tells the {LOST}"
+def test_tables_of_the_same_values_state_one_omission_rate(policy, tmp_path):
+    shares = [omitted_count(anonymize(people(run=run), policy, store=tmp_path / "h.db")) for run in range(RUNS)]
+    assert len(set(shares)) == 1, f"their mean {np.mean(shares):.2f} discloses the {LOST}"
 
 
-def test_publications_of_an_unchanged_table_say_one_share(policy, tmp_path):
+def test_publications_of_an_unchanged_table_state_one_omission_rate(policy, tmp_path):
     table = EvolvingTable(tmp_path / "h.db", policy)
     table.insert(people())
-    assert len({told(table.publish()) for _ in range(RUNS)}) == 1
+    assert len({omitted_count(table.publish()) for _ in range(RUNS)}) == 1
 
 
-def test_releases_of_a_series_that_stands_still_say_one_share(policy, tmp_path):
-    assert len({told(Series(tmp_path / "h.db", policy).publish(people(run=run))) for run in range(6)}) == 1
+def test_releases_of_an_unchanged_series_state_one_omission_rate(policy, tmp_path):
+    assert len({omitted_count(Series(tmp_path / "h.db", policy).publish(people(run=run))) for run in range(6)}) == 1
 
 
-def test_another_truth_and_another_house_have_noise_of_their_own(policy, tmp_path):
+def test_other_values_and_another_store_have_noise_of_their_own(policy, tmp_path):
     """Else the difference of two releases would be exact; and nobody without the key may foresee it."""
-    errors = [told(anonymize(people(lost), policy, store=tmp_path / f"{lost}.db")) - lost for lost in range(5, 17)]
+    errors = [
+        omitted_count(anonymize(people(lost), policy, store=tmp_path / f"{lost}.db")) - lost for lost in range(5, 17)
+    ]
     assert len(set(errors)) > 2
     same = [
-        told(anonymize(people(lost), policy, store=tmp_path / "one.db", allow_republication=True)) - lost
+        omitted_count(anonymize(people(lost), policy, store=tmp_path / "one.db", allow_republication=True)) - lost
         for lost in range(5, 17)
     ]
     assert len(set(same)) > 2
 
 
 def test_noise_in_whole_steps_leaves_no_part_of_a_person(policy, tmp_path):
-    """One of three records of somebody is not offered: the third behind the point told it, whatever the noise before it."""
+    """One of three records of a person omits its value: a fraction of a third disclosed this, whatever the noise."""
     rules = policy.to_dict() | {"person": {"column": "id", "events": "visit"}}
     rules["columns"] |= {"visit": "identifier"}
     rules = Policy.from_dict(rules, base=policy.base)
@@ -78,6 +80,6 @@ def test_noise_in_whole_steps_leaves_no_part_of_a_person(policy, tmp_path):
     first = {"id": "p0", "line": 0, "ill": VALUES[0], "visit": 1}
     others = table.filter(pc.not_equal(table["id"], "p0"))
     table = pa.concat_tables([others, pa.table({name: [cell] for name, cell in first.items()}), visits])
-    numbers = [told(anonymize(table, rules, store=tmp_path / f"{run}.db")) for run in range(RUNS)]
+    numbers = [omitted_count(anonymize(table, rules, store=tmp_path / f"{run}.db")) for run in range(RUNS)]
     assert max(abs(number - round(number)) for number in numbers) < 0.001
     assert abs(np.mean(numbers) - LOST) < 4

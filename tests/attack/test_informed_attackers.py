@@ -1,4 +1,7 @@
-"""Readers who know how values depend on published fields, compare publications, or notice who is missing: on naive releases and on the veil."""
+"""Attackers who know how values depend on published fields, compare publications, or notice who is missing.
+
+They attack naive releases and the veil.
+"""
 
 import json
 
@@ -63,7 +66,7 @@ def test_the_veil_leaves_her_what_she_knew(now, rules):
     assert [part["knew"] for part in outcome.figures["strata"]] == sorted(p["knew"] for p in outcome.figures["strata"])
 
 
-def test_a_prior_without_fields_holds_within_the_kappa_it_is_wrong_by(now, plain):
+def test_a_prior_without_fields_holds_within_its_odds_ratio(now, plain):
     outcome = informed_attacker(naive.evidence([naive.veiled(now, plain)], plain, now))
     assert outcome.figures["ratio"] > 1.5
     assert outcome.accuracy <= outcome.claim
@@ -91,7 +94,7 @@ def test_her_model_may_come_from_outside(past, now, rules, plain):
 
 
 def test_nobody_is_attacked_with_her_own_value(now, rules, plain):
-    """Values that depend on nothing: a reader who had learnt from the attacked would seem to know something."""
+    """Values that depend on nothing: an attacker who had learnt from the attacked records would seem to know something."""
     rng = np.random.default_rng(9)
     lot = naive.with_value(now, range(now.num_rows), "v00")
     drawn = pa.array([f"v{v:02}" for v in rng.integers(0, naive.VALUES, now.num_rows)])
@@ -114,11 +117,11 @@ def test_the_release_alone_teaches_who_has_what(past, now, rules, plain):
     broken = definetti(naive.evidence([groups(now, past, rules, "anatomy")], rules, now))
     assert broken.accuracy > 1.5 / L
     wrong = definetti(naive.evidence([naive.veiled(now, plain)], plain, now))
-    assert wrong.accuracy > 1.4 / L  # a prior without fields can be mended by its readers
+    assert wrong.accuracy > 1.4 / L  # a prior without fields can be improved by its attackers
     assert not wrong.refuted
-    held = definetti(naive.evidence([naive.veiled(now, rules)], rules, now))
-    assert held.figures["ratio"] < 1.1
-    assert not held.refuted
+    exact = definetti(naive.evidence([naive.veiled(now, rules)], rules, now))
+    assert exact.figures["ratio"] < 1.1
+    assert not exact.refuted
 
 
 def test_two_anatomies_of_the_same_persons_leave_few_values(past, now, rules):
@@ -128,20 +131,20 @@ def test_two_anatomies_of_the_same_persons_leave_few_values(past, now, rules):
     assert outcome.accuracy > 2 / L
 
 
-def test_two_publications_of_one_house_say_the_same_and_two_houses_tell(now, rules):
+def test_two_publications_of_one_parameter_set_agree_and_two_parameter_sets_disclose(now, rules):
     first, again, other = (naive.veiled(now, rules, seed=seed) for seed in (3, 3, 4))
-    held = joint(naive.evidence([first, again], rules, now))
-    weight = held.claim
-    assert abs(held.accuracy - weight) < 4 * (weight * (1 - weight) / held.tried) ** 0.5
+    same = joint(naive.evidence([first, again], rules, now))
+    weight = same.claim
+    assert abs(same.accuracy - weight) < 4 * (weight * (1 - weight) / same.tried) ** 0.5
     object.__setattr__(other, "metadata", {"veil": other.metadata["veil"] | {"parameters_digest": "another"}})
-    told = joint(naive.evidence([first, other], rules, now))
-    assert told.claim is None
-    assert told.accuracy > 2 * weight
-    assert "2 veil parameter sets" in told.notes[-1]
+    different = joint(naive.evidence([first, other], rules, now))
+    assert different.claim is None
+    assert different.accuracy > 2 * weight
+    assert "2 veil parameter sets" in different.notes[-1]
 
 
-def test_absence_tells_where_persons_are_held_back_for_their_value(past, now, rules):
-    """A release that holds back who has a value it does not know; the veil publishes them."""
+def test_absence_discloses_the_value_for_which_persons_are_withheld(past, now, rules):
+    """A release that withholds everyone with an unknown value; the veil publishes them."""
     table = naive.with_value(now, range(0, now.num_rows, 20), "v99")
     shown = [at for at, value in enumerate(table["ill"].to_pylist()) if value != "v99"]
     outcome = presence(naive.evidence([anonymize(table.take(shown), rules, method="anatomy", seed=1)], rules, table))
@@ -150,7 +153,7 @@ def test_absence_tells_where_persons_are_held_back_for_their_value(past, now, ru
     assert presence(naive.evidence([naive.veiled(table, rules)], rules, table)) is None
 
 
-def test_kappa_moves_a_weight_as_stated():
+def test_the_odds_ratio_moves_a_weight_as_stated():
     assert odds_ratio_bound(0.1, 1) == pytest.approx(0.1)
     assert odds_ratio_bound(0.1, 9) == pytest.approx(0.5)
 

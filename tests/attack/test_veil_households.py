@@ -1,4 +1,4 @@
-"""Relatives with a common cause: sets of their own give them away together, one veil for the household does not."""
+"""Relatives with a common cause: separate sets expose them together, one veil for the household does not."""
 
 from collections import Counter
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from reticent import anonymize
-from reticent import verify as judge
+from reticent import verify as verify_folder
 from reticent.engine.rng import Rng
 from reticent.engine.series.veil import Veil as Series
 from reticent.engine.veil.parameters import VeilParameters
@@ -42,12 +42,12 @@ def policy(folder, **prior):
 
 
 def relatives():
-    """All of a household have the same."""
-    truths = np.random.default_rng(1).integers(SIZE, size=HOMES)
+    """All members of a household have the same value."""
+    true_values = np.random.default_rng(1).integers(SIZE, size=HOMES)
     home = np.repeat(np.arange(HOMES), RELATIVES)
     line = np.arange(len(home))
-    rows = {"id": line.astype(str), "home": home.astype(str), "line": line, "ill": NAMES[truths[home]]}
-    return pa.table(rows), truths
+    rows = {"id": line.astype(str), "home": home.astype(str), "line": line, "ill": NAMES[true_values[home]]}
+    return pa.table(rows), true_values
 
 
 def common(data):
@@ -60,33 +60,33 @@ def common(data):
     return tally
 
 
-def right(tally, truths):
-    """How often the value that most sets share is the truth; ties are shared."""
+def right(tally, true_values):
+    """How often the value that most sets share is the true value; ties are shared."""
     best = tally == tally.max(axis=1, keepdims=True)
-    return float((best[np.arange(HOMES), truths] / best.sum(axis=1)).mean())
+    return float((best[np.arange(HOMES), true_values] / best.sum(axis=1)).mean())
 
 
 @pytest.mark.parametrize(("prior", "low", "high"), [({}, 0.8, 1.0), ({"household": "home"}, 0.18, 0.32)])
 def test_relatives_with_a_common_cause(tmp_path, prior, low, high):
-    rows, truths = relatives()
+    rows, true_values = relatives()
     rules = policy(tmp_path, **prior)
     release = table.publish(rows, rules, seed=3).release
     assert verify(release, rules).holds
-    assert low < right(common(release.tables["data"]), truths) < high
+    assert low < right(common(release.tables["data"]), true_values) < high
 
 
 def test_a_series_keeps_the_veil_of_the_household(tmp_path):
-    rows, truths = relatives()
+    rows, true_values = relatives()
     engine = Series(policy(tmp_path, household="home"), rng=Rng.from_seed(3))
     engine.push(rows)
     (first,) = engine.cut()
     engine.push(rows.take(pa.array(np.random.default_rng(2).permutation(len(rows))[:1000])))
     (second,) = engine.cut()
-    assert right(common(first.tables["data"]) + common(second.tables["data"]), truths) < 0.32
+    assert right(common(first.tables["data"]) + common(second.tables["data"]), true_values) < 0.32
 
 
-def test_relatives_in_different_rows_are_refused(tmp_path):
-    """Under a prior by sex and age five relatives lay on several lines, and what their sets had in common was right in 83 % of the households."""
+def test_relatives_in_different_strata_are_refused(tmp_path):
+    """Under a prior by sex and age, five relatives were in several strata; what their sets had in common was right in 83% of households."""
     rules = policy(tmp_path, household="home")
     lines = [f"{line},{name},10\n" for line in ("0", "*") for name in NAMES]
     (tmp_path / "prior.csv").write_text("line,value,count\n" + "".join(lines))
@@ -109,43 +109,43 @@ def test_a_prior_for_households_has_no_fields_and_no_kernel(tmp_path):
         fit(past, rules, "ill", l=L, by=["line"], rng=rng)
 
 
-def test_a_unit_and_a_kernel_are_refused_together(tmp_path):
+def test_a_household_and_a_kernel_are_refused_together(tmp_path):
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{name},0.5,0\n" for name in NAMES))
     with pytest.raises(PolicyError, match="a household and a kernel"):
         VeilParameters.of(policy(tmp_path, household="home", kernel={"file": "kernel.csv"}), "series")
 
 
 def test_a_ward_is_no_household(tmp_path):
-    """Conceded: of sixty independent persons those with one value show one set, and what most of them show is what most of them have."""
+    """A known limit: of sixty independent persons, those with the same value show the same set, so the most frequent set discloses it."""
     wards, size, rng = 100, 60, np.random.default_rng(1)
     rules, shares = policy(tmp_path, household="home"), 1 / (np.arange(SIZE) + 1) ** 0.7
     counts = [f"{name},{share * 1e6:.0f}\n" for name, share in zip(NAMES, shares, strict=True)]
     (tmp_path / "prior.csv").write_text("value,count\n" + "".join(counts))
     lines = np.arange(wards * size)
-    truths = NAMES[rng.choice(SIZE, len(lines), p=shares / shares.sum())]
+    true_values = NAMES[rng.choice(SIZE, len(lines), p=shares / shares.sum())]
     home = (lines // size).astype(str)
-    rows = pa.table({"id": lines.astype(str), "home": home, "line": lines, "ill": truths})
-    release = anonymize(rows, rules, store=tmp_path / "house.db")
+    rows = pa.table({"id": lines.astype(str), "home": home, "line": lines, "ill": true_values})
+    release = anonymize(rows, rules, store=tmp_path / "store.db")
     data = release.tables["data"].sort_by("line").to_pylist()
     shown = [tuple(row[f"ill_{slot}"] for slot in range(1, L + 1)) for row in data]
     right = []
     for first in range(0, len(lines), size):
         ((most, _),) = Counter(shown[first : first + size]).most_common(1)
-        right += [truths[i] == min(most) for i in range(first, first + size) if shown[i] == most]
+        right += [true_values[i] == min(most) for i in range(first, first + size) if shown[i] == most]
     assert np.mean(right) > 0.5
     assert HOUSEHOLD in release.guarantee.not_covered
     silent = [words for words in release.guarantee.not_covered if words != HOUSEHOLD]
     altered = replace(release, guarantee=replace(release.guarantee, not_covered=tuple(silent)))
     altered.to_dir(tmp_path / "altered")
     assert "the guarantee uses the sentences of its method" in [
-        one.claim for one in judge(tmp_path / "altered", rules).refuted
+        one.claim for one in verify_folder(tmp_path / "altered", rules).refuted
     ]
 
 
 def test_a_household_and_a_person_of_one_name_are_not_keyed_alike(tmp_path):
-    """Under one key both had one order and the same points: who knew one of them could exclude candidates of the other."""
+    """Under one key both had the same value order and points: anyone who knew one could exclude candidates of the other."""
     rows, _ = relatives()
-    anonymize(rows, policy(tmp_path, household="home"), store=tmp_path / "house.db")
+    anonymize(rows, policy(tmp_path, household="home"), store=tmp_path / "store.db")
     strangers = rows.set_column(0, "id", pa.array([f"x{i}" for i in range(len(rows))]))
     with pytest.raises(PolicyError, match="household"):
-        anonymize(strangers, policy(tmp_path), store=tmp_path / "house.db")
+        anonymize(strangers, policy(tmp_path), store=tmp_path / "store.db")

@@ -1,4 +1,6 @@
-"""An event, or a release of a series, is a step of the kernel: where nobody moved, as in a table that is released twice, what has moved is no truth."""
+"""The transition check: every event, or release of a series, is a step of the kernel. If no person's value changed, as in a
+table that is released twice, then a candidate that changed is not the true value.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,15 @@ def moved(draw, values, stay):
 def begun(tmp_path, kernel):
     draw = random.Random(1)
     values = [draw.choice(VALUES) for _ in range(SIZE)]
-    series = Series(tmp_path / "house.db", rules(tmp_path / "rules", kernel))
+    series = Series(tmp_path / "store.db", rules(tmp_path / "rules", kernel))
     series.publish(table(values))
     return draw, series, values
 
 
 @pytest.mark.parametrize("kernel", ["shares", "matrix"])
 @pytest.mark.parametrize("stay", [1.0, 0.75, 0.1])
-def test_who_rests_or_moves_otherwise_than_decoys_is_not_released(tmp_path, kernel, stay):
-    """Released twice, the candidates that both releases show told 44% of the persons at l = 4, four times 79%."""
+def test_persons_who_change_more_or_less_often_than_false_candidates_are_not_released(tmp_path, kernel, stay):
+    """In two releases at l = 4, the candidates in both disclosed the values of 44% of the persons; in four releases, 79%."""
     draw, series, values = begun(tmp_path, kernel)
     newcomers = [draw.choice(VALUES) for _ in range(50)]
     with pytest.raises(GuaranteeError, match="of 400 values are unchanged since the person's last event"):
@@ -59,7 +61,7 @@ def test_who_rests_or_moves_otherwise_than_decoys_is_not_released(tmp_path, kern
 
 
 @pytest.mark.parametrize("kernel", ["shares", "matrix"])
-def test_who_moves_as_decoys_do_is_released(tmp_path, kernel):
+def test_persons_who_change_as_often_as_false_candidates_are_released(tmp_path, kernel):
     draw, series, values = begun(tmp_path, kernel)
     for _ in range(4):
         values = moved(draw, values, STAY)
@@ -70,14 +72,14 @@ def test_who_moves_as_decoys_do_is_released(tmp_path, kernel):
     assert series.status()["releases"] == 7
 
 
-def test_where_nothing_moves_everything_may_rest(tmp_path):
+def test_without_a_kernel_all_values_may_stay(tmp_path):
     _, series, values = begun(tmp_path, None)
     series.publish(table(values))
     assert series.status()["releases"] == 2
 
 
 @pytest.mark.parametrize(("stay", "refused"), [(STAY, False), (0.95, True), (0.1, True)])
-def test_visits_in_one_table_keep_the_pace(tmp_path, stay, refused):
+def test_the_transition_check_covers_visits_in_one_table(tmp_path, stay, refused):
     policy, draw = rules(tmp_path / "rules"), random.Random(2)
     about = policy.to_dict()
     about |= {"person": {"column": "pid", "events": "line"}, "table": {"method": "veil"}}
@@ -87,7 +89,7 @@ def test_visits_in_one_table_keep_the_pace(tmp_path, stay, refused):
     data = pa.concat_tables([table(values) for values in visits])
     data = data.set_column(1, "line", pa.array([number // SIZE for number in range(3 * SIZE)]))
     if not refused:
-        assert anonymize(data, policy, store=tmp_path / "house.db").records.published == 3 * SIZE
+        assert anonymize(data, policy, store=tmp_path / "store.db").records.published == 3 * SIZE
         return
     with pytest.raises(GuaranteeError, match="of 800 values are unchanged since the person's last event"):
-        anonymize(data, policy, store=tmp_path / "house.db")
+        anonymize(data, policy, store=tmp_path / "store.db")
