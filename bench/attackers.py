@@ -200,7 +200,7 @@ def _anatomy(world: World, table: pa.Table) -> Release:
 
 
 def _naive(world: World, table: pa.Table) -> Release:
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "twins"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "reference"))
     import naive
 
     past = Counter(text_table(world.thirds[0])[world.sensitive].fill_null("(missing)").to_pylist())

@@ -28,7 +28,7 @@ from reticent.engine.rng import Rng
 from reticent.engine.stream.values import inclusion_probabilities
 from reticent.policy import Policy
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "twins"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "reference"))
 
 DOMAIN, L = 30, 10
 COLUMNS = {
@@ -119,7 +119,7 @@ class _Quick(random.Random):
 
 
 def _codes(n: int) -> dict[str, Any]:
-    from stream_twin import DelayFreeTwin
+    from stream_reference import DelayFreeReference
 
     source = _Codes(n)
     free, people = source.delay_free(), source.people()
@@ -136,7 +136,7 @@ def _codes(n: int) -> dict[str, Any]:
 
     records = list(zip(*(column[: min(n, 50_000)].tolist() for column in source.take()), strict=True))
     draw = _Quick(1)
-    reference = DelayFreeTwin(draw, draw, L, "matched", inclusion_probabilities(source.counts, L).tolist())
+    reference = DelayFreeReference(draw, draw, L, "matched", inclusion_probabilities(source.counts, L).tolist())
 
     def slowly() -> int:
         for seq, quasi, _, code in records:

@@ -15,7 +15,7 @@ import evolving_cases as cases
 import numpy as np
 import pyarrow as pa
 import pytest
-import veil_twin as twin
+import veil_reference as twin
 from scipy import stats
 
 from reticent import EvolvingTable

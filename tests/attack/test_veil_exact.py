@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import veil_twin as twin
+import veil_reference as twin
 from scipy import stats
 
 from reticent._core import veil
@@ -90,7 +90,7 @@ def posteriors(lives, seen, secret):
 
 def slot_posteriors(lives):
     """What is known of the true slot by a reader who even sees which slot is which along the whole life."""
-    return posteriors(lives, lambda life: life.slots, lambda life: life.memory.truth)
+    return posteriors(lives, lambda life: life.slots, lambda life: life.memory.true_slot)
 
 
 def value_posteriors(lives, event, seen=Life.sets):
@@ -140,7 +140,7 @@ FIRST = {
 def test_each_slot_is_true_with_one_in_l(world):
     lives = first_sights(world)
     assert_exact(lives, world.l)
-    assert all(life.slots[0][life.memory.truth] == life.values[0] for life in lives)
+    assert all(life.slots[0][life.memory.true_slot] == life.values[0] for life in lives)
 
 
 def test_the_worked_example():
@@ -210,9 +210,9 @@ MOVING = {
     "related": SMALL._replace(kernel=RELATED),
     "absorbing": SMALL._replace(kernel=ABSORBING),
     "ring": SMALL._replace(kernel=twin.Matrix([{1: 1}, {2: 1}, {0: 1}])),
-    "shares": SMALL._replace(kernel=twin.Shares([1, 0, 3], 2, [0, 0, 1], one=3)),
-    "shares within": SMALL._replace(kernel=twin.Shares([1, 2, 1], 3, [0, 0, 1], one=3)),
-    "frequent": World(2, 3, (5, 1), ((0, 1),), twin.Shares([1, 2], 1, [0, 0], one=3)),
+    "shares": SMALL._replace(kernel=twin.Shares([1, 0, 3], 2, [0, 0, 1], slot_length=3)),
+    "shares within": SMALL._replace(kernel=twin.Shares([1, 2, 1], 3, [0, 0, 1], slot_length=3)),
+    "frequent": World(2, 3, (5, 1), ((0, 1),), twin.Shares([1, 2], 1, [0, 0], slot_length=3)),
     "no kernel": SMALL,
     "three slots": THREE._replace(kernel=RELATED),
     "three slots, absorbing": THREE._replace(kernel=ABSORBING),
@@ -289,9 +289,9 @@ def test_going_where_the_kernel_does_not_lead_tells_nothing(name, kind):
 def test_a_lost_person_stays_lost():
     world = MOVING["ring"]
     lives = moved(world, first_sights(world), lambda v: {v: Fraction(1)})
-    assert all(life.memory.truth is None for life in lives)
+    assert all(life.memory.true_slot is None for life in lives)
     back = moved(world, lives, lambda v: {u: Fraction(1, 3) for u in range(3)})
-    assert all(life.memory.truth is None for life in back)
+    assert all(life.memory.true_slot is None for life in back)
 
 
 # Insiders: another person's record is known.
@@ -343,7 +343,7 @@ def test_the_true_value_first_is_not_sorted():
     lives = first_sights(SMALL)
 
     def as_inserted(life):
-        slots, truth = life.slots[0], life.memory.truth
+        slots, truth = life.slots[0], life.memory.true_slot
         return (slots[truth:] + slots[:truth],)
 
     assert excess(lives) == 0
@@ -391,7 +391,7 @@ def test_a_new_set_for_every_change_tells_who_changes():
 
     def independent():
         for life, weight in moved(SMALL, first_sights(SMALL), law).items():
-            yield weight, (life.values[0], life.sets()[0], life.memory.truth is None)
+            yield weight, (life.values[0], life.sets()[0], life.memory.true_slot is None)
 
     exposed = posteriors(merged(independent()), lambda life: life[1:], lambda life: life[0])
     assert max(max(row.values()) for row in exposed.values()) == Fraction(9, 10)

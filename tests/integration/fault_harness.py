@@ -19,7 +19,7 @@ import struct
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
 from store_scenes import BASE, EvolvingScene, SeriesScene, StreamScene, apart, ndjson, people
 
 from reticent import EvolvingTable, Series, anonymize

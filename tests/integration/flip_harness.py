@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
 from store_scenes import SCENES, closed, copied, killed, outcome
 
 from reticent.store import integrity

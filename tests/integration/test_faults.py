@@ -17,7 +17,7 @@ from store_harness import harness
 
 FAULTS = int(os.environ.get("RETICENT_FAULTS", "4"))
 TORN = int(os.environ.get("RETICENT_TORN", "12"))
-SOURCE = Path(__file__).parents[1] / "twins" / "faults.c"
+SOURCE = Path(__file__).parents[1] / "reference" / "faults.c"
 
 pytestmark = [
     pytest.mark.slow,

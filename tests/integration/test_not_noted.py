@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "twins"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "reference"))
 from store_scenes import EvolvingScene, SeriesScene, people
 
 from reticent import EvolvingTable, Series

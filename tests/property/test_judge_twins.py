@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from labels_twin import stands
+from labels_reference import covers
 
 from reticent.policy import Policy
 from reticent.verify.labels.coverage import coverage_matrix, stands_for
@@ -105,6 +105,6 @@ def test_a_label_stands_for_a_cell_as_is_said_plainly(kind: str, data: st.DataOb
         pa.chunked_array([pa.array(texts, pa.string()).take(pa.array(at[:, i]))])
         for i, texts in enumerate((values, labels))
     )
-    plainly = [stands(values[v], labels[label], policy, "c") for v, label in at.tolist()]
+    plainly = [covers(values[v], labels[label], policy, "c") for v, label in at.tolist()]
     assert stands_for(*rows, policy, "c").tolist() == plainly
     assert coverage_matrix(values, labels, policy, "c").toarray().reshape(-1).tolist() == plainly

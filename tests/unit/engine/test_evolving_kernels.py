@@ -1,6 +1,6 @@
 """The kernels equal their twins."""
 
-import evolving_twins as twins
+import evolving_reference as twins
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -10,7 +10,7 @@ import odd_records
 import orjson
 import pyarrow as pa
 import pytest
-import wire_twin
+import wire_reference
 
 from reticent.policy import Policy
 from reticent.publication.blocks import CsvLineFormat
@@ -87,7 +87,7 @@ def test_messages_are_read_as_the_twin_reads_them(policy, numbers, missing):
     policy = Policy.from_dict(RULES | {"missing": missing}, base=policy.base)
     values = [*LINES, None, b"", *(bent(rng.choice(LINES), rng) for _ in range(6_000))]
     batch = RecordReader(policy, numbers).objects(values)
-    assert seen(batch, policy) == expected(wire_twin.objects(values, policy, numbers), policy)
+    assert seen(batch, policy) == expected(wire_reference.objects(values, policy, numbers), policy)
     assert [bad.payload for bad in batch.rejected] == [values[bad.row] or b"" for bad in batch.rejected]
     assert {bad.reason for bad in batch.rejected} > {"not JSON", "not a JSON object", "a field twice", "no person"}
 
@@ -96,7 +96,7 @@ def test_lines_are_read_as_the_twin_reads_them(policy):
     """Enough of them to be read in parts."""
     rng = random.Random(6)
     data = b"\n".join(bent(line, rng) if rng.random() < 0.1 else line for line in LINES * 5)
-    assert seen(RecordReader(policy).ndjson(data), policy) == expected(wire_twin.ndjson(data, policy), policy)
+    assert seen(RecordReader(policy).ndjson(data), policy) == expected(wire_reference.ndjson(data, policy), policy)
 
 
 def test_floats_keep_every_bit(policy):
@@ -136,7 +136,7 @@ def test_bent_csv_is_read_as_the_twin_reads_it(policy, delimiter):
     for _ in range(1_500):
         data = b"".join(bent(sound % i, rng) if rng.random() < 0.5 else sound % i for i in range(rng.randint(1, 6)))
         batch, size = RecordReader(policy).csv(data, HEADER, delimiter, last=True)
-        assert (seen(batch, policy, tokens=False), size) == wire_twin.csv(data, HEADER, delimiter, policy), data
+        assert (seen(batch, policy, tokens=False), size) == wire_reference.csv(data, HEADER, delimiter, policy), data
 
 
 def test_however_csv_is_cut_into_blocks_its_records_are_the_same(policy):
@@ -169,5 +169,5 @@ def test_a_table_of_any_type_is_read_as_its_json_is(policy):
     )
     values = [orjson.dumps(row) for row in table.to_pylist()]
     batch = RecordReader(policy).table(table)
-    assert seen(batch, policy) == expected(wire_twin.objects(values, policy), policy)
+    assert seen(batch, policy) == expected(wire_reference.objects(values, policy), policy)
     assert [bad.payload for bad in batch.rejected] == values[1:]

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from labels_twin import stands
+from labels_reference import covers
 
 from reticent.policy import Policy
 from reticent.verify.labels.coverage import coverage_matrix, stands_for
@@ -80,5 +80,5 @@ def test_row_by_row_and_all_pairs_give_the_reference_result(column):
     )
     holds = stands_for(cells, shown, POLICY, column)
     every = zip(cells.to_pylist(), shown.to_pylist(), strict=True)
-    assert holds.tolist() == [stands(cell, text, POLICY, column) for cell, text in every]
+    assert holds.tolist() == [covers(cell, text, POLICY, column) for cell, text in every]
     assert (coverage_matrix(values, labels, POLICY, column).toarray().reshape(-1) == holds).all()

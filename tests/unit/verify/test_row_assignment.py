@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
-from labels_twin import stands
+from labels_reference import covers
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -44,7 +44,7 @@ def text(cells):
 
 def allowed(values, labels, name):
     """Values x labels, enumerated."""
-    return np.array([[stands(value, label, POLICY, name) for label in labels] for value in values])
+    return np.array([[covers(value, label, POLICY, name) for label in labels] for value in values])
 
 
 def enumerated(table, rows, offers=None):

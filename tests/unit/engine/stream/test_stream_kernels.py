@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from stream_twin import ARC, DelayFreeTwin, Keyed, chacha20, derive, siphash
+from stream_reference import ARC, DelayFreeReference, Keyed, chacha20, derive, siphash
 
 from reticent._core import stream
 from reticent.engine.stream.values import inclusion_probabilities
@@ -74,7 +74,7 @@ def test_delay_free_equals_its_twin(pool, literal, retire, people):
     rows = tuples(people, 300, len(counts), people)
     core = delay_free(pool, weights, l, retire_after=retire, literal=literal)
     seqs, qis, _, codes = arrays(rows)
-    twin = DelayFreeTwin(Keyed(KEY), Keyed(derive(KEY, 2)), l, pool, weights, retire, literal)
+    twin = DelayFreeReference(Keyed(KEY), Keyed(derive(KEY, 2)), l, pool, weights, retire, literal)
     expected = twin_run(twin, [(s, q, c) for s, q, _, c in rows])
     assert read(core.push(seqs, qis, codes)) == expected
 

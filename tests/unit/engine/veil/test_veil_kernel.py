@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import veil_twin as twin
+import veil_reference as twin
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -39,7 +39,7 @@ counts = st.lists(st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**64
 @example([1, 0, 2**64 - 1], 5)
 def test_stretches_equal_the_twin_and_sum_exactly(counts, l):
     units = veil.segments_of_counts(u64([counts]).reshape(1, -1), l=l)[0].tolist()
-    assert units == twin.stretches(counts, l)
+    assert units == twin.segments(counts, l)
     assert sum(units) == l * ONE
     assert all(not units[v] for v, count in enumerate(counts) if not count)
     assert all(abs(units[v] - Fraction(count * l * ONE, sum(counts))) < 1 for v, count in enumerate(counts))
@@ -51,7 +51,7 @@ def test_a_row_without_counts_is_refused():
 
 
 def test_random_orders_equal_the_twin():
-    assert veil.random_permutations(139, count=7, seed=KEY).tolist() == twin.random_orders(139, 7, KEY)
+    assert veil.random_permutations(139, count=7, seed=KEY).tolist() == twin.random_permutations(139, 7, KEY)
 
 
 LEVELS = [[0, 0, 1, 1, 2, 2, 3, 3, 3], [0, 0, 1, 1, 1, 1, 0, 0, 0], [0] * 9]
@@ -59,7 +59,7 @@ LEVELS = [[0, 0, 1, 1, 2, 2, 3, 3, 3], [0, 0, 1, 1, 1, 1, 0, 0, 0], [0] * 9]
 
 def test_hierarchy_orders_equal_the_twin():
     core = veil.hierarchy_permutations(array(LEVELS, np.uint32), count=64, seed=KEY)
-    assert core.tolist() == twin.hierarchy_orders(LEVELS, 64, KEY)
+    assert core.tolist() == twin.hierarchy_permutations(LEVELS, 64, KEY)
     assert len({tuple(order) for order in core.tolist()}) > 50
 
 
@@ -73,8 +73,8 @@ def houses(draw):
     """Arguments of one house for core and twin: rows with frequent and unseen values, a kernel or none."""
     size, l = draw(st.integers(2, 9)), draw(st.integers(2, 6))
     small = st.lists(st.integers(0, 5) | st.just(40), min_size=size, max_size=size).filter(any)
-    rows = [twin.stretches(row, l) for row in draw(st.lists(small, min_size=1, max_size=3))]
-    orders = twin.random_orders(size, draw(st.integers(1, 4)), SEED)
+    rows = [twin.segments(row, l) for row in draw(st.lists(small, min_size=1, max_size=3))]
+    orders = twin.random_permutations(size, draw(st.integers(1, 4)), SEED)
     return l, rows, orders, draw(kernels(size))
 
 
@@ -129,8 +129,8 @@ def test_candidates_equal_the_twin(house, data):
 def check(sights, memories):
     assert sights.candidates.tolist() == [sorted(memory.slots) for memory in memories]
     assert [row.tobytes() for row in sights.memories] == [memory.to_bytes() for memory in memories]
-    assert sights.offered.tolist() == [memory.truth is not None for memory in memories]
-    assert sights.strata.tolist() == [memory.row for memory in memories]
+    assert sights.offered.tolist() == [memory.true_slot is not None for memory in memories]
+    assert sights.strata.tolist() == [memory.stratum for memory in memories]
     assert sights.events.tolist() == [memory.event for memory in memories]
 
 
@@ -159,9 +159,9 @@ def test_lives_equal_the_twin(house, data):
 def test_persons_who_follow_the_kernel_stay_offered():
     """Long lives with steps drawn from the law itself: nobody is lost, and the truth stands among the candidates."""
     rng = np.random.default_rng(5)
-    rows = [twin.stretches([5, 1, 1, 3, 0, 2], 3)]
+    rows = [twin.segments([5, 1, 1, 3, 0, 2], 3)]
     kernel = twin.Shares([ONE // 2] * 5 + [0], ONE // 2, [0, 0, 0, 1, 1, 1])
-    core, plain = both((3, rows, twin.random_orders(6, 4, SEED), kernel))
+    core, plain = both((3, rows, twin.random_permutations(6, 4, SEED), kernel))
     persons, values = u64(range(300)), i32(rng.choice([0, 1, 2, 3, 5], 300))
     sights = core.begin(persons, u32([0] * 300), values)
     for kind in ["visit", "correction", "visit", "visit"]:
@@ -182,7 +182,7 @@ def test_no_question_is_asked_twice_in_a_life():
 
     asked = []
     kernel = twin.Shares([ONE // 2] * 4, ONE // 2, [0, 0, 1, 1])
-    plain = twin.Veil(Recorder(KEY), 3, [twin.stretches([1, 2, 3, 4], 3)], [[0, 1, 2, 3]], kernel)
+    plain = twin.Veil(Recorder(KEY), 3, [twin.segments([1, 2, 3, 4], 3)], [[0, 1, 2, 3]], kernel)
     memories = [plain.begin(person, 0, 2) for person in range(5)]
     for _ in range(6):
         memories = [plain.step(person, memory, 2) for person, memory in enumerate(memories)]

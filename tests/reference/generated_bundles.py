@@ -72,7 +72,7 @@ def _concept(system, code, canary):
 
 
 def noise(canary):
-    """What may stand on any resource and is not in any policy."""
+    """Fields that any resource may have and no policy names."""
     return {
         "meta": {
             "profile": [f"{CORE}/{canary}"],

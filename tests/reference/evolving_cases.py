@@ -22,7 +22,7 @@ atexit.register(shutil.rmtree, FILES, ignore_errors=True)
 
 
 def prior(**settings) -> dict:
-    """What readers know of the values, and that all of them may become one another."""
+    """A prior of the values, with a kernel under which every value may follow every other."""
     values = [f"v{v:02d}" for v in range(DOMAIN)]
     (FILES / "prior.csv").write_text(
         "value,count\n" + "".join(f"{v},{10_000 // (i + 8)}\n" for i, v in enumerate(values))
@@ -78,17 +78,17 @@ def churn(method: str, *, n: int, l: int, domain: int, publications: int, seed: 
     """Publications of a table that loses 10% and gains 10% between any two; yields release, engine, true values."""
     rng = np.random.default_rng(seed)
     engine = build(method, l, seed)
-    truth = dict(enumerate(skewed(rng, n, domain).tolist()))
-    engine.insert(table(truth, truth.values()))
-    live, following = list(truth), n
+    values = dict(enumerate(skewed(rng, n, domain).tolist()))
+    engine.insert(table(values, values.values()))
+    live, following = list(values), n
     for number in range(publications):
         if number:
             gone = set(rng.choice(live, n // 10, replace=False).tolist())
             engine.delete([str(i) for i in sorted(gone)])
             fresh = dict(zip(range(following, following + n // 10), skewed(rng, n // 10, domain).tolist(), strict=True))
             following += n // 10
-            truth |= fresh
+            values |= fresh
             engine.insert(table(fresh, fresh.values()))
             live = [i for i in live if i not in gone] + list(fresh)
         (release,) = engine.cut(again=True)
-        yield release, engine, truth
+        yield release, engine, values

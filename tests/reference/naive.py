@@ -47,7 +47,7 @@ def sealed(table, prior, l, *, sensitive="ill", claims=None):
         "tuple": pa.table({"group": [g for g, _ in members], "seq": [str(at) for _, at in members], **shown}),
     }
     size = table.num_rows
-    words = Guarantee(claims or {"posterior": 1 / l}, "a reader who knows nothing but the prior")
+    words = Guarantee(claims or {"posterior": 1 / l}, "an attacker who knows nothing but the prior")
     return Release("stream", "stream", "naive", tables, words, RecordCounts(size, size, 0, 0), "none")
 
 
@@ -87,7 +87,7 @@ def counted(table):
 
 
 def policy(folder, past, l, *, by=True, **sections):
-    """A policy with a prior of the past, by sex and decade of age or for everybody; a ticket tells records apart."""
+    """A policy with a prior of the past, by sex and decade of age or for everybody; a ticket identifies each record."""
     decade = [f"[{a // 10 * 10}, {a // 10 * 10 + 10})" for a in past["age"].to_pylist()]
     cells = zip(past["sex"].to_pylist(), decade, past["ill"].to_pylist(), strict=True)
     rows = Counter(cells) if by else {(value,): count for value, count in counted(past).items()}
@@ -113,6 +113,6 @@ def veiled(table, rules, seed=3):
 
 
 def evidence(releases, rules, original, **more):
-    """What a reader holds of some releases."""
+    """What an attacker has: some releases, the policy and the original."""
     shown = tuple(read_release(release, str(at)) for at, release in enumerate(releases))
     return Evidence(shown, rules, text_table(original), key=b"k", rng=np.random.default_rng(1), **more)

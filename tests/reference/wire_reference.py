@@ -1,4 +1,4 @@
-"""Records off the wire, read slowly: the twin of the core's reader."""
+"""Records from JSON and CSV, read slowly: the reference implementation of the core's parser."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def checked(cells, policy, numbers):
 
 
 def named(word):
-    """One spelling per name: no spaces around it, nothing invisible, one Unicode form, whole numbers without a fraction."""
+    """One form per name: no spaces around it, nothing invisible, one Unicode form, whole numbers without a fraction."""
     unseen = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
     letters = [
         c
@@ -93,12 +93,12 @@ def token(cell):
 
 def csv(data, header, delimiter, policy):
     """Per record the reason why it is none, or the text of every column; and where a quote is opened that nobody closes."""
-    told = []
+    records = []
     for cells, start, end in _records(data, ord(delimiter)):
         if cells is None:
-            return told, start
-        told.append(_line(cells, data[start:end], header, policy))
-    return told, len(data)
+            return records, start
+        records.append(_line(cells, data[start:end], header, policy))
+    return records, len(data)
 
 
 def _line(cells, raw, header, policy):

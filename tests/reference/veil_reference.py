@@ -1,4 +1,4 @@
-"""The veil in plain Python: the core equals it bit for bit, and with tiny units every one of its choices can be enumerated."""
+"""The veil in plain Python: the core equals it bit for bit, and with tiny units all its choices can be enumerated."""
 
 import struct
 from bisect import bisect_right
@@ -8,30 +8,30 @@ from typing import NamedTuple
 
 from chacha import ChaCha20
 
-ONE = 2**40
+SLOT_LENGTH = 2**40
 MASK = 2**64 - 1
 QUESTIONS = {"stay": 0, "within": 1, "target": 2}
 
 
-def stretches(counts, l, one=ONE):
+def segments(counts, l, slot_length=SLOT_LENGTH):
     """Largest remainder; ties go to the lower code."""
-    exact = [Fraction(count * l * one, sum(counts)) for count in counts]
+    exact = [Fraction(count * l * slot_length, sum(counts)) for count in counts]
     units = [int(share) for share in exact]
     by_remainder = sorted(range(len(counts)), key=lambda v: units[v] - exact[v])
-    for v in by_remainder[: l * one - sum(units)]:
+    for v in by_remainder[: l * slot_length - sum(units)]:
         units[v] += 1
     return units
 
 
-def random_orders(size, count, seed):
+def random_permutations(size, count, seed):
     rng = ChaCha20(seed)
-    orders = [list(range(size)) for _ in range(count)]
-    for order in orders:
+    permutations = [list(range(size)) for _ in range(count)]
+    for order in permutations:
         rng.shuffle(order)
-    return orders
+    return permutations
 
 
-def hierarchy_orders(levels, count, seed):
+def hierarchy_permutations(levels, count, seed):
     """Every node draws a rank; values are sorted by the ranks on their way from the root."""
     rng = ChaCha20(seed)
     tree = [range(len(levels[0])), *levels]
@@ -70,7 +70,7 @@ def siphash(key, words):
 
 
 class Hashes:
-    """Choices as functions of the house key and of what they concern."""
+    """Choices as functions of the veil key and of what they concern."""
 
     def __init__(self, key):
         rng = ChaCha20(key, stream=0x7665696C)
@@ -139,8 +139,8 @@ class Still:
 class Shares:
     """stay(v); of the changes a share within the parent node; the rest by the prior."""
 
-    def __init__(self, stay, within, parents, one=ONE):
-        self.stay, self.within, self.parents, self.one = stay, within, parents, one
+    def __init__(self, stay, within, parents, slot_length=SLOT_LENGTH):
+        self.stay, self.within, self.parents, self.slot_length = stay, within, parents, slot_length
 
     def others(self, units, v):
         """Targets by parent and code, and those of them under the same parent."""
@@ -150,10 +150,10 @@ class Shares:
 
     def law(self, units, v, kind):
         everyone, near = self.others(units, v)
-        stay = 0 if kind == "correction" else Fraction(self.stay[v], self.one)
-        if self.stay[v] == self.one or not everyone:
+        stay = 0 if kind == "correction" else Fraction(self.stay[v], self.slot_length)
+        if self.stay[v] == self.slot_length or not everyone:
             return {v: Fraction(1)}
-        within = Fraction(self.within, self.one) if near else 0
+        within = Fraction(self.within, self.slot_length) if near else 0
         law = {v: Fraction(stay)}
         for group, share in ((everyone, 1 - within), (near, within)):
             total = sum(units[u] for u in group)
@@ -163,11 +163,11 @@ class Shares:
 
     def next(self, units, v, kind, pick):
         everyone, near = self.others(units, v)
-        if self.stay[v] == self.one or not everyone:
+        if self.stay[v] == self.slot_length or not everyone:
             return v
-        if kind == "visit" and pick("stay", [self.stay[v], self.one - self.stay[v]]) == 0:
+        if kind == "visit" and pick("stay", [self.stay[v], self.slot_length - self.stay[v]]) == 0:
             return v
-        close = near and pick("within", [self.within, self.one - self.within]) == 0
+        close = near and pick("within", [self.within, self.slot_length - self.within]) == 0
         targets = near if close else everyone
         return targets[pick("target", [units[u] for u in targets])]
 
@@ -194,61 +194,67 @@ class Matrix:
 
 
 class Memory(NamedTuple):
-    row: int
+    stratum: int
     event: int
-    truth: int | None
+    true_slot: int | None
     slots: tuple
 
     def to_bytes(self):
-        truth = 255 if self.truth is None else self.truth
-        return struct.pack(f"<HIBB{len(self.slots)}H", self.row, self.event, truth, 1, *self.slots)
+        true_slot = 255 if self.true_slot is None else self.true_slot
+        return struct.pack(f"<HIBB{len(self.slots)}H", self.stratum, self.event, true_slot, 1, *self.slots)
 
 
 class Veil:
-    def __init__(self, draws, l, rows, orders, kernel=None, one=ONE):
-        self.draws, self.l, self.rows, self.orders, self.one = draws, l, rows, orders, one
+    def __init__(self, draws, l, strata, permutations, kernel=None, slot_length=SLOT_LENGTH):
+        self.draws, self.l, self.strata, self.permutations, self.slot_length = (
+            draws,
+            l,
+            strata,
+            permutations,
+            slot_length,
+        )
         self.kernel = kernel or Still()
 
-    def line(self, row, order):
-        """(value, begin, end) of every stretch."""
-        ends = [0, *accumulate(self.rows[row][v] for v in order)]
+    def line(self, stratum, order):
+        """(value, begin, end) of every segment."""
+        ends = [0, *accumulate(self.strata[stratum][v] for v in order)]
         return [(v, begin, end) for v, (begin, end) in zip(order, pairwise(ends), strict=True)]
 
-    def slots(self, person, row, value, event=0):
-        line = self.line(row, self.orders[self.draws.below("order", person, 0, len(self.orders))])
-        truth = None
-        if value >= 0 and self.rows[row][value]:
+    def slots(self, person, stratum, value, event=0):
+        line = self.line(stratum, self.permutations[self.draws.below("order", person, 0, len(self.permutations))])
+        true_slot = None
+        if value >= 0 and self.strata[stratum][value]:
             begin = next(begin for v, begin, _ in line if v == value)
-            x = begin + self.draws.below("point", person, value, self.rows[row][value])
-            place, truth = x % self.one, x // self.one
+            x = begin + self.draws.below("point", person, value, self.strata[stratum][value])
+            place, true_slot = x % self.slot_length, x // self.slot_length
         else:
-            place = self.draws.below("unseen", person, event, self.one)
-        points = [place + j * self.one for j in range(self.l)]
-        return tuple(next(v for v, begin, end in line if begin <= x < end) for x in points), truth
+            place = self.draws.below("unseen", person, event, self.slot_length)
+        points = [place + j * self.slot_length for j in range(self.l)]
+        return tuple(next(v for v, begin, end in line if begin <= x < end) for x in points), true_slot
 
-    def candidates(self, person, row, value, event=0):
-        return sorted(self.slots(person, row, value, event)[0])
+    def candidates(self, person, stratum, value, event=0):
+        return sorted(self.slots(person, stratum, value, event)[0])
 
-    def begin(self, person, row, value):
-        slots, truth = self.slots(person, row, value)
-        return Memory(row, 0, truth, slots)
+    def begin(self, person, stratum, value):
+        slots, true_slot = self.slots(person, stratum, value)
+        return Memory(stratum, 0, true_slot, slots)
 
     def step(self, person, memory, value, kind="visit", event=None):
         event = memory.event + 1 if event is None else event
-        units, steps = self.rows[memory.row], event - memory.event
-        truth, slots = memory.truth, list(memory.slots)
-        if truth is not None and value not in self.reachable(units, slots[truth], kind, steps):
-            truth = None
-        for slot in set(range(self.l)) - {truth}:
+        units, steps = self.strata[memory.stratum], event - memory.event
+        true_slot, slots = memory.true_slot, list(memory.slots)
+        if true_slot is not None and value not in self.reachable(units, slots[true_slot], kind, steps):
+            true_slot = None
+        for slot in set(range(self.l)) - {true_slot}:
             for number in range(memory.event + 1, event + 1):
 
                 def pick(question, weights, at=(number << 32 | slot << 16)):
                     return self.draws.pick("step", person, at | QUESTIONS[question], weights)
 
                 slots[slot] = self.kernel.next(units, slots[slot], kind, pick)
-        if truth is not None:
-            slots[truth] = value
-        return Memory(memory.row, event, truth, tuple(slots))
+        if true_slot is not None:
+            slots[true_slot] = value
+        return Memory(memory.stratum, event, true_slot, tuple(slots))
 
     def reachable(self, units, value, kind, steps):
         front = {value}

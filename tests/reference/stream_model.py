@@ -1,9 +1,9 @@
-"""The reader who knows everything but the values: exact posteriors of a stream, by enumeration of all inputs.
+"""An attacker who knows everything but the values: exact posteriors of a stream, by enumeration of all inputs.
 
 What cannot matter any more (the memo of a person who does not come back) is forgotten, which merges equal states.
 
 A model gives, for a hidden state and the next tuple, every outcome with its probability: what is published, and the
-hidden state after it. The reader runs through all transcripts and, inside each, weighs all inputs that may have led to it.
+hidden state after it. The attacker runs through all transcripts and, inside each, weighs all inputs that may have led to it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class DelayFreeModel:
 
     start = ()
 
-    def outcomes(self, hidden, person, qi, value, *, returns=True):
-        fit = [i for i, (free, qis) in enumerate(hidden) if value in free and qi not in qis]
+    def outcomes(self, hidden, person, quasi, value, *, returns=True):
+        fit = [i for i, (free, members) in enumerate(hidden) if value in free and quasi not in members]
         if fit:
             for i in fit:
-                free, qis = hidden[i]
-                grown = (tuple(v for v in free if v != value), tuple(sorted((*qis, qi))))
+                free, members = hidden[i]
+                grown = (tuple(v for v in free if v != value), tuple(sorted((*members, quasi))))
                 yield (i, None), (*hidden[:i], grown, *hidden[i + 1 :]), 1 / len(fit)
             return
         sets = list(combinations([v for v in range(self.domain) if v != value], self.l - 1))
         for others in sets:
-            opened = (tuple(sorted((value, *others))), (qi,))
+            opened = (tuple(sorted((value, *others))), (quasi,))
             free = tuple(v for v in opened[0] if v != value)
-            yield (len(hidden), opened[0]), (*hidden, (free, (qi,))), 1 / len(sets)
+            yield (len(hidden), opened[0]), (*hidden, (free, (quasi,))), 1 / len(sets)
 
 
 def worst_posterior(model, prior, persons, *, constant=True):

@@ -1,4 +1,4 @@
-"""Random walks of an evolving table: insertions, deletions, updates, each step beside its twin, each version as released.
+"""Random walks of an evolving table: insertions, deletions, updates, each step checked against the reference.
 
 A walk has one to eight quasi-identifiers with domains of 2 to 10,000 values. Small domains matter as much as large ones:
 records then differ in little but their number.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-import evolving_twins as twins
+import evolving_reference as reference
 import numpy as np
 import pyarrow as pa
 
@@ -19,11 +19,11 @@ from reticent.errors import GuaranteeError
 from reticent.policy import Policy
 
 METHODS = ("indexed", "enc", "encc", "eac", "red")
-WIDTH = 64  # a power of two: its inverse is exact, so that ties are ties in the core and in the twin
+WIDTH = 64  # a power of two: its inverse is exact, so that ties are ties in the core and in the reference
 
 
 class Walk:
-    """One table under one method, and what a reader of the twin expects of it."""
+    """One table under one method, and what the reference implementation expects of it."""
 
     def __init__(self, method: str, seed: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -75,19 +75,19 @@ class Walk:
     def delete(self) -> None:
         ids = self._some()
         rows, before, values = self._rows(ids), self._classes(), self._values()
-        qi = self._codes()
+        quasi = self._codes()
         self.engine.delete([str(p) for p in ids])
         for p in ids:
             del self.live[p]
-        self._expect(self._deleted(before, values, qi, rows), "delete")
+        self._expect(self._deleted(before, values, quasi, rows), "delete")
 
     def update(self) -> None:
         ids = self._some()
         rows, before, values = self._rows(ids), self._classes(), self._values()
-        qi = self._codes()
+        quasi = self._codes()
         self.live |= {p: self._record() for p in ids}
         self.engine.update(self._batch(ids))
-        self._expect(self._inserted(self._deleted(before, values, qi, rows), rows), "update")
+        self._expect(self._inserted(self._deleted(before, values, quasi, rows), rows), "update")
 
     def restart(self) -> None:
         before = self._classes()
@@ -98,7 +98,7 @@ class Walk:
         share = self.random.random() ** 2
         return [p for p in self.live if self.random.random() < share] or [next(iter(self.live))]
 
-    # -- the twin --------------------------------------------------------------------------------------------------
+    # -- the reference ---------------------------------------------------------------------------------------------
 
     def _rows(self, ids) -> list[int]:
         return [self.engine.records.rows_of_person(str(p))[0] for p in ids]
@@ -126,32 +126,32 @@ class Walk:
     def _inserted(self, classes, fresh) -> dict[int, int]:
         anatomy, values = self._anatomy("insert"), self._values()
         if self.method == "eac":
-            return twins.eac_insert(classes, values, fresh, self.l, anatomy, self._codes(), self.scale)
+            return reference.eac_insert(classes, values, fresh, self.l, anatomy, self._codes(), self.scale)
         if self.method == "red":
-            return twins.enc_insert({}, values, sorted([*classes, *fresh]), self.l, anatomy)
-        return twins.enc_insert(classes, values, fresh, self.l, anatomy)
+            return reference.enc_insert({}, values, sorted([*classes, *fresh]), self.l, anatomy)
+        return reference.enc_insert(classes, values, fresh, self.l, anatomy)
 
-    def _deleted(self, classes, values, qi, rows) -> dict[int, int]:
+    def _deleted(self, classes, values, quasi, rows) -> dict[int, int]:
         if self.method == "eac":
-            return twins.eac_delete(classes, values, rows, self.l, qi, self.scale)
+            return reference.eac_delete(classes, values, rows, self.l, quasi, self.scale)
         if self.method == "red":
             left = sorted(classes.keys() - set(rows))
-            return twins.enc_insert({}, values, left, self.l, self._anatomy("delete"))
-        return twins.enc_delete(classes, values, rows, self.l)
+            return reference.enc_insert({}, values, left, self.l, self._anatomy("delete"))
+        return reference.enc_delete(classes, values, rows, self.l)
 
     # -- what must hold --------------------------------------------------------------------------------------------
 
     def _expect(self, classes: dict[int, int], step: str) -> None:
-        assert self._classes() == classes, f"{step} differs from the twin"
-        held = sum(c == -1 for c in classes.values())
-        assert self.engine.counts.withheld == held, f"{step}: {self.engine.counts.withheld} held, not {held}"
+        assert self._classes() == classes, f"{step} differs from the reference"
+        withheld = sum(c == -1 for c in classes.values())
+        assert self.engine.counts.withheld == withheld, f"{step}: {self.engine.counts.withheld}, not {withheld}"
 
     def publish(self) -> None:
-        """Looks at the published tables alone: l values in every group, and every record that is not held back."""
+        """Looks at the published tables alone: l values in every group, and every record that is not withheld."""
         try:
             (release,) = self.engine.cut(again=True)
         except GuaranteeError:
-            # Only red looks at all records again; the others form classes of held records when new ones come.
+            # Only red looks at all records again; the others form classes of withheld records when new ones come.
             assert set(self._classes().values()) <= {-1}
             assert self.method != "red" or len({value for _, value in self.live.values()}) < self.l
             return

@@ -61,7 +61,7 @@ PARTING = {"k": 3, "l": {"frequency": 3}, "suppression": 0.1}
 
 
 def noted() -> tuple[pa.Table, Policy]:
-    """Rows with a plain cell of their own each that tells what they were, and a policy under which equal rows are parted."""
+    """Rows whose plain column `note` repeats their other cells, and a policy under which equal rows are parted."""
     table = rows()
     notes = ["|".join(map(str, row.values())) for row in table.drop_columns(["occupation"]).to_pylist()]
     rules = {"version": 1, "columns": COLUMNS | {"note": "plain"}, "privacy": PARTING, "table": {"method": "local"}}
@@ -69,7 +69,7 @@ def noted() -> tuple[pa.Table, Policy]:
 
 
 def in_their_place(published: pa.Table) -> bool:
-    """Whether every row of `noted` carries what it had, or something coarser, beside its own note."""
+    """Whether every row of `noted` has the cells that its note names, or coarser ones."""
     notes = [str(note).split("|") for note in published.column("note").to_pylist()]
     shown = {at: published.column(name).to_pylist() for at, name in enumerate(COLUMNS) if at in (2, 3)}
     return len({note[0] for note in notes}) == len(notes) and all(
@@ -82,7 +82,7 @@ _WIDE = {ord("0") + digit: 0xFF10 + digit for digit in range(10)}
 
 
 def written_in_two_ways(n: int = 3000) -> tuple[pa.Table, pa.Table]:
-    """Rows of persons with two records each: once under one name, once with another spelling of it in every second record."""
+    """Rows of persons with two records each: once under one name, once with a variant of it in every second record."""
     table = rows(n)
     names = [str(i // 2) if i % 8 > 1 else f"Zo\u00eb {i // 2}" for i in range(n)]
     odd = [name.translate(_WIDE) if i % 3 else _WAYS[i // 3 % len(_WAYS)].format(name) for i, name in enumerate(names)]

@@ -1,4 +1,4 @@
-"""Whether one label may stand for one value, asked plainly: the twin of the judge's stretches."""
+"""Whether a label covers a value: a plain reference implementation of the verifier's check of labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBERS = re.compile(r"\[(-?[\d.]+), ?(-?[\d.]+)([\])])")
 TEXTS = re.compile(r"\[(.+?), (.+)\]")
 
 
-def stands(value, label, policy, column):
+def covers(value, label, policy, column):
     bare = label.removesuffix(" or missing") if label else label
     if bare in (value, "*") or (value is None and bare != label):
         return True

@@ -1,4 +1,4 @@
-"""ChaCha20 as a stream of numbers, in plain Python: the twin of the core's generator."""
+"""ChaCha20 as a stream of numbers, in plain Python: the reference implementation of the core's generator."""
 
 import struct
 

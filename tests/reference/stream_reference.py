@@ -1,6 +1,6 @@
 """The native stream kernels in plain Python: slow, short, and equal to them choice by choice.
 
-`Keyed` is the ChaCha20 that the core draws from; any object with `at`, `index` and `below` may stand in for it.
+`Keyed` is the ChaCha20 that the core draws from; any object with `at`, `index` and `below` may replace it.
 """
 
 from __future__ import annotations
@@ -108,25 +108,25 @@ class Slots:
         self.lists: dict[int, list] = {}
         self.groups: list = []
 
-    def join(self, kind, qi, draw):
+    def join(self, kind, quasi, draw):
         entries = self.lists.get(kind, [])
         if not entries:
             return None
         group = None
         for _ in range(self.SCAN if len(entries) > self.SCAN else self.TRIES):
             tried = entries[draw.index(len(entries))]
-            if qi not in tried[2]:
+            if quasi not in tried[2]:
                 group = tried
                 break
         if group is None and len(entries) <= self.SCAN:
-            fit = [g for g in entries if qi not in g[2]]
+            fit = [g for g in entries if quasi not in g[2]]
             group = fit[draw.index(len(fit))] if fit else None
         if group is not None:
-            self.fill(group, kind, qi)
+            self.fill(group, kind, quasi)
         return group
 
-    def fill(self, group, kind, qi):
-        group[2].append(qi)
+    def fill(self, group, kind, quasi):
+        group[2].append(quasi)
         group[1][kind] -= 1
         if not group[1][kind]:
             self.unlist(group, kind)
@@ -155,7 +155,7 @@ class Slots:
                     self.unlist(group, kind)
 
 
-class DelayFreeTwin:
+class DelayFreeReference:
     """Algorithm 1 with late validation; groups are numbered in the order they are opened."""
 
     def __init__(self, draw, orders, l, pool, weights, retire_after=0, literal=0) -> None:
@@ -163,16 +163,16 @@ class DelayFreeTwin:
         self.retire_after, self.literal = retire_after, literal
         self.slots, self.opened, self.turn = Slots(), 0, None
 
-    def push(self, seq, qi, code):
+    def push(self, seq, quasi, code):
         """The number of the tuple's group, and the candidates if it was opened."""
         if self.retire_after:
             self.slots.retire(max(0, seq - self.retire_after))
         self.draw.at(seq)
-        group = self.slots.join(code, qi, self.draw)
+        group = self.slots.join(code, quasi, self.draw)
         if group is not None:
             return group[0], None
         cells = sorted(self.generate(code))
-        group = self.slots.open(self.opened, seq, cells, (code, qi))
+        group = self.slots.open(self.opened, seq, cells, (code, quasi))
         self.opened += 1
         return group[0], cells
 

@@ -1,6 +1,6 @@
 """Publications on a store that stop in the middle, and how each goes on: what flips, torn writes and restores are tried on.
 
-A scene builds a folder with a store as a killed process leaves it (its log beside it), and goes on from a copy of that folder;
+A scene builds a folder with a store as a killed process leaves it (with its log), and goes on from a copy of that folder;
 what comes out of going on is compared with what comes out of an untouched copy.
 """
 
@@ -135,11 +135,11 @@ def _plain(release):
 
 
 def killed(scene, folder):
-    """The folder of a scene as a kill leaves it: the store's file, its log, its witness."""
+    """The folder of a scene as a kill leaves it: the store's file, its log, its rollback marker."""
     work = folder / "work"
     work.mkdir()
     Store.open(work / "store.db").close()
-    # A reader keeps the log from being written back; whoever builds is gone without a word.
+    # A reader keeps the log from being written back; the process that builds ends without closing the store.
     keeper = sqlite3.connect(work / "store.db")
     keeper.execute("BEGIN")
     keeper.execute("SELECT * FROM reticent_meta").fetchall()

@@ -1,4 +1,4 @@
-"""Obvious Python twins of the evolving kernels."""
+"""Reference implementations of the evolving kernels, in plain Python."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def enc_delete(classes: dict[int, int], values: dict[int, int], rows, l: int) ->
     members = defaultdict(set)
     for row, c in classes.items():
         members[c].add(row)
-    held = members.pop(-1, set())
+    withheld = members.pop(-1, set())
     distinct = lambda c: len({values[r] for r in members[c]})  # noqa: E731
     touched = {classes[row] for row in rows} - {-1}
     for row in rows:
         members[classes[row]].discard(row)
-        held.discard(row)
+        withheld.discard(row)
     needy = {c for c in touched if distinct(c) < l}
     satisfied = {c for c in members if c not in needy and members[c]}
     while needy:
@@ -68,24 +68,24 @@ def enc_delete(classes: dict[int, int], values: dict[int, int], rows, l: int) ->
             lacking = [c for c in needy if values[row] not in {values[r] for r in members[c]}]
             pool = lacking or satisfied
             if not pool:
-                held.add(row)
+                withheld.add(row)
                 continue
             chosen = min(pool, key=lambda c: (len(members[c]), c))
             members[chosen].add(row)
             if chosen in needy and distinct(chosen) >= l:
                 needy.discard(chosen)
                 satisfied.add(chosen)
-    found = {row: c for c, rows_ in members.items() for row in rows_}
-    return found | dict.fromkeys(held, -1)
+    assigned = {row: c for c, rows_ in members.items() for row in rows_}
+    return assigned | dict.fromkeys(withheld, -1)
 
 
-def eac_place(clusters: dict[int, set[int]], qi, row: int, scale) -> int:
+def eac_place(clusters: dict[int, set[int]], quasi, row: int, scale) -> int:
     """The cluster that gains least information loss; ties go to the smallest, then the first."""
 
     def loss(rows):
         total = 0.0
         for a, s in enumerate(scale):
-            codes = [qi[r][a] for r in rows]
+            codes = [quasi[r][a] for r in rows]
             total += (max(codes) - min(codes)) * s if s else float(max(codes) != min(codes))
         return len(rows) * total
 
@@ -131,20 +131,20 @@ def _form(members, values, rows, l, anatomy) -> list[int]:
 
 
 def enc_insert(classes: dict[int, int], values: dict[int, int], fresh, l: int, anatomy) -> dict[int, int]:
-    """Algorithm 1: Anatomy over the held and the new rows; what it leaves goes to the smallest class."""
+    """Algorithm 1: Anatomy over the withheld and the new rows; what it leaves goes to the smallest class."""
     members = _members(classes)
-    held = sorted(r for r, c in classes.items() if c == -1)
-    for row in _form(members, values, held + list(fresh), l, anatomy):
+    withheld = sorted(r for r, c in classes.items() if c == -1)
+    for row in _form(members, values, withheld + list(fresh), l, anatomy):
         if members:
             members[min(members, key=lambda c: (len(members[c]), c))].add(row)
     return _map(members, [*classes, *fresh])
 
 
-def _eac_put(members, values, qi, row, scale, l) -> None:
+def _eac_put(members, values, quasi, row, scale, l) -> None:
     """Adds the row where it costs least; a cluster with 2 l values gives every second one to a new cluster."""
     if not members:
         return
-    chosen = eac_place(members, qi, row, scale)
+    chosen = eac_place(members, quasi, row, scale)
     members[chosen].add(row)
     order = sorted({values[r] for r in members[chosen]})
     if len(order) >= 2 * l:
@@ -153,17 +153,17 @@ def _eac_put(members, values, qi, row, scale, l) -> None:
         members[_least_free(members)] = leaving
 
 
-def eac_insert(classes: dict[int, int], values: dict[int, int], fresh, l: int, anatomy, qi, scale) -> dict[int, int]:
+def eac_insert(classes: dict[int, int], values: dict[int, int], fresh, l: int, anatomy, quasi, scale) -> dict[int, int]:
     members = _members(classes)
     rows = sorted(r for r, c in classes.items() if c == -1) + list(fresh)
     if not members:
         rows = _form(members, values, rows, l, anatomy)
     for row in rows:
-        _eac_put(members, values, qi, row, scale, l)
+        _eac_put(members, values, quasi, row, scale, l)
     return _map(members, [*classes, *fresh])
 
 
-def eac_delete(classes: dict[int, int], values: dict[int, int], rows, l: int, qi, scale) -> dict[int, int]:
+def eac_delete(classes: dict[int, int], values: dict[int, int], rows, l: int, quasi, scale) -> dict[int, int]:
     members = _members(classes)
     for row in rows:
         home = next((c for c in members if row in members[c]), None)
@@ -172,5 +172,5 @@ def eac_delete(classes: dict[int, int], values: dict[int, int], rows, l: int, qi
         members[home].discard(row)
         if _distinct(members[home], values) < l:
             for loose in sorted(members.pop(home)):
-                _eac_put(members, values, qi, loose, scale, l)
+                _eac_put(members, values, quasi, loose, scale, l)
     return _map(members, [r for r in classes if r not in set(rows)])
