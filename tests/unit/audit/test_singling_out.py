@@ -32,13 +32,13 @@ def test_persons_are_counted_and_not_their_records(rows):
 
 
 @given(CELLS)
-def test_each_step_takes_the_column_that_tells_most(rows):
+def test_each_step_takes_the_most_identifying_column(rows):
     table = table_of(rows)
     first = module.singling_out(table, ["a", "b"]).steps[0]
     assert first.unique == max(module.singling_out(table, [name]).unique for name in ("a", "b"))
 
 
-def test_a_value_that_a_class_shares_is_plain():
+def test_a_value_that_a_class_shares_is_disclosed():
     table = pa.table({"age": ["1", "1", "2", "2"], "ill": ["flu", "flu", "flu", "cold"]})
     assert module.singling_out(table, ["age"], sensitive=["ill"]).disclosed == {"ill": 0.5}
 

@@ -39,8 +39,8 @@ def base(*words, cwd):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parameters_digest")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("base")
     assert base("datasets", "hospital", "-n", "500", "--seed", "1", "-o", "h.csv", cwd=folder).returncode == 0
     done = base("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "out", "--seed", "1", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -53,8 +53,8 @@ def house(tmp_path_factory):
     return folder
 
 
-def test_the_base_installation_releases_and_verifies(house):
-    done = base("verify", "out", "-p", "h.policy.yaml", cwd=house)
+def test_the_base_installation_releases_and_verifies(folder):
+    done = base("verify", "out", "-p", "h.policy.yaml", cwd=folder)
     assert done.returncode == 0, done.stderr
 
 
@@ -81,14 +81,14 @@ def test_the_base_installation_releases_and_verifies(house):
         ("encryption", ("evolve", "init", "hidden.db", "-p", "h.policy.yaml")),
     ],
 )
-def test_a_command_whose_extra_is_missing_names_it(house, extra, words, monkeypatch):
+def test_a_command_whose_extra_is_missing_names_it(folder, extra, words, monkeypatch):
     if extra == "encryption":
-        base("store", "key", "store.key", cwd=house)
-        monkeypatch.setenv("RETICENT_STORE_KEY", str(house / "store.key"))
-    done = base(*words, cwd=house)
+        base("store", "key", "store.key", cwd=folder)
+        monkeypatch.setenv("RETICENT_STORE_KEY", str(folder / "store.key"))
+    done = base(*words, cwd=folder)
     assert done.returncode == 5, done.stderr
     assert f"pip install 'reticent[{extra}]'" in done.stderr
-    assert not (house / "new").exists()
+    assert not (folder / "new").exists()
 
 
 def test_every_extra_is_part_of_all_and_every_package_of_an_extra():

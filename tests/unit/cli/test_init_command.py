@@ -62,7 +62,7 @@ def test_the_prior_counts_the_whole_file(folder):
     assert abs(sum(float(line.rpartition(",")[2]) for line in lines[1:]) / len(persons) - 1) < 0.05
 
 
-def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_that_offers_the_truths(folder, capsys):
+def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_with_few_omissions(folder, capsys):
     write_feed(folder / "feed.csv", 12_000, seed=1)
     assert run("init", "feed.csv", "--for", "stream", "-o", "p.yaml") == 0
     assert Policy.load(folder / "p.yaml").prior.kernel.file == "p.kernel.csv"
@@ -81,7 +81,7 @@ def test_a_stream_of_returning_persons_gets_a_kernel_and_a_prior_that_offers_the
         ("patient_id,town\n" + "".join(f"p{i},a{i % 3}\n" for i in range(40)), 3, "sensitive"),
     ],
 )
-def test_what_cannot_be_is_said_and_nothing_is_written(folder, capsys, text, code, told):
+def test_an_impossible_request_is_refused_and_nothing_is_written(folder, capsys, text, code, told):
     (folder / "data.csv").write_text(text)
     assert run("init", "data.csv", "--for", "stream", "-o", "p.yaml") == code
     assert told in capsys.readouterr().err
@@ -306,7 +306,7 @@ def test_columns_with_types_work_as_text_does(folder, capsys, kind):
 
 
 def coded(folder, n=1500):
-    """Codes of illnesses with their names beside them, under words that no list of names knows."""
+    """Codes of illnesses and their names, in columns whose names no list contains."""
     rng = np.random.default_rng(3)
     names = {"E11.9": "Zucker", "I10": "Druck", "J44.1": "Atem", "F32.9": "Gemuet", "N39.0": "Blase", "K80.2": "Galle"}
     codes = rng.choice(list(names), n)
@@ -324,7 +324,7 @@ def coded(folder, n=1500):
     pc.write_csv(table, folder / "coded.csv")
 
 
-def test_what_says_the_hidden_value_in_other_words_stays_inside(folder, capsys):
+def test_a_column_that_discloses_the_sensitive_value_is_not_released(folder, capsys):
     coded(folder)
     assert run("init", "coded.csv", "--for", "stream", "-o", "p.yaml", "--json") == 0
     columns = json.loads(capsys.readouterr().out.strip().splitlines()[-1])["columns"]
@@ -359,8 +359,8 @@ def test_reasons_are_the_right_ones(folder, capsys):
     assert "values are not numbers; correct them, or list them under missing" in lines["age"]
 
 
-def test_who_makes_room_gets_it_back(folder, capsys):
-    """Seven columns: the age went up to two bands before another column was left out, and stayed there."""
+def test_a_generalized_column_is_refined_again_when_there_is_room(folder, capsys):
+    """The age must not stay in two bands because of a column that is dropped later."""
     rng, n = np.random.default_rng(5), 3000
     table = pa.table(
         {

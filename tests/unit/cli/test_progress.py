@@ -9,7 +9,7 @@ import pytest
 from reticent.cli import output
 
 
-class Watch:
+class Token:
     def __init__(self, *told):
         self.progress = told
 
@@ -23,7 +23,7 @@ def test_lines_come_while_the_work_goes_on(monkeypatch):
             second.set()
 
     monkeypatch.setattr(output, "say", say)
-    with output.show_progress("Searching", output.search_progress(Watch(1200, 0.31, 0.2)), interval=0.001):
+    with output.show_progress("Searching", output.search_progress(Token(1200, 0.31, 0.2)), interval=0.001):
         assert second.wait(60)
     count = len(told)
     assert told[0].startswith("Searching: 1,200 nodes checked, best loss so far 0.3100, lower bound 0.2000, ")
@@ -38,8 +38,8 @@ def test_quick_work_says_nothing(monkeypatch):
     assert told == []
 
 
-def test_what_is_not_known_is_not_said():
-    assert output.search_progress(Watch(0, float("inf"), 0.0))() == ""
+def test_unknown_figures_are_not_printed():
+    assert output.search_progress(Token(0, float("inf"), 0.0))() == ""
 
 
 def test_the_work_may_fail(monkeypatch):
@@ -54,7 +54,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_has_one_line_that_is_gone_in_the_end(monkeypatch):
+def test_a_terminal_has_one_line_that_is_erased_at_the_end(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with output.show_progress("Searching"):
@@ -63,14 +63,14 @@ def test_a_terminal_has_one_line_that_is_gone_in_the_end(monkeypatch):
     assert "\n" not in terminal.getvalue()
 
 
-def test_steps_are_named_on_a_terminal_with_what_each_took(monkeypatch):
+def test_a_terminal_names_the_steps_and_the_time_of_each(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with output.steps() as step:
         step("Reading")
-        step("Judging")
+        step("Verifying")
     lines = [line for line in terminal.getvalue().replace("\r", "\n").splitlines() if line.endswith(" s")]
-    assert [line.split(":")[0] for line in lines] == ["  Reading", "  Judging"]
+    assert [line.split(":")[0] for line in lines] == ["  Reading", "  Verifying"]
 
 
 def test_steps_elsewhere_say_nothing(capsys):

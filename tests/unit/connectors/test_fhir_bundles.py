@@ -81,7 +81,7 @@ def test_a_bundle_gives_the_rows_of_ndjson(tmp_path, size, kind, indent):
     assert true["diagnosis"].null_count == 0
 
 
-def test_a_damaged_archive_is_no_export(tmp_path):
+def test_a_corrupt_archive_is_no_export(tmp_path):
     (tmp_path / "x.json.gz").write_bytes(gzip.compress(b"{" * 9000)[:20])
     assert not is_fhir(tmp_path / "x.json.gz")
 

@@ -267,7 +267,7 @@ def test_running_out_of_room_leaves_nothing(tmp_path, kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "ndjson"])
 def test_a_small_full_disk(tmp_path, kind):
-    """A real file system of 64 kB, where the system lets us mount one; the two tests beside this one always run."""
+    """A real file system of 64 kB, where the system permits to mount one; the two tests above always run."""
     script = f'mount -t tmpfs -o size=64k none "{tmp_path}" && "$0" -c "$1" "{tmp_path}/t.{kind}"; ls -A "{tmp_path}"'
     probe = subprocess.run(
         ["unshare", "-m", "mount", "-t", "tmpfs", "none", tmp_path], capture_output=True, check=False

@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         if url.path.startswith("/storage/v1/b"):
             bucket, name = path[1:].split("/")
             facts = {"bucket": bucket, "name": name, "size": str(len(data)), "updated": "2024-01-01T00:00:00.000Z"}
-            facts |= {"kind": "storage#object", "epoch": "1", "timeCreated": facts["updated"]}
+            facts |= {"kind": "storage#object", "generation": "1", "timeCreated": facts["updated"]}
             return self.reply(200, json.dumps(facts).encode(), {"Content-Type": "application/json"}, body=body)
         tag = {"ETag": f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"', "Accept-Ranges": "bytes"}
         tag |= {"x-ms-blob-type": "BlockBlob", "x-ms-creation-time": "Mon, 01 Jan 2024 00:00:00 GMT"}

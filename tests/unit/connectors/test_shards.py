@@ -46,7 +46,7 @@ def test_batches_do_not_change_what_is_published(tmp_path):
     policy, records = stream_feed.policy(tmp_path), stream_feed.records(300)
     whole = lines(shard(policy, 3), records, [300])
     assert lines(shard(policy, 3), records, [1, 99, 50, 150]) == whole
-    assert lines(shard(policy, 4), records, [300]) == whole  # one house: a record does not show where it was released
+    assert lines(shard(policy, 4), records, [300]) == whole  # the shards share their parameters
     codebook = json.loads(shard(policy, 3).codebook())
     stream_feed.check([codebook, *map(json.loads, whole)], records, policy, tmp_path, 3)
 
@@ -77,7 +77,7 @@ def test_snapshot_and_journal_bring_a_shard_back(tmp_path):
         shard(policy, 1, snapshot[:-3])
 
 
-def test_shards_refuse_to_hold_records(tmp_path):
+def test_shards_refuse_pending_records(tmp_path):
     check_shards(stream_feed.policy(tmp_path))
     with pytest.raises(PolicyError):
         check_shards(stream_feed.policy(tmp_path, "castle"))
@@ -85,7 +85,7 @@ def test_shards_refuse_to_hold_records(tmp_path):
 
 @pytest.mark.parametrize("method", ["veil", "delay-free"])
 def test_the_number_of_shards_is_pinned_where_persons_are_remembered(tmp_path, method):
-    """A person in another shard would be met for the first time again, and veiled anew."""
+    """In another shard the next record of a person would be a first event again, with new candidates."""
     policy = stream_feed.policy(tmp_path, method)
     with Store.open(tmp_path / "store.db") as store:
         store.register("x", policy_hash=policy.hash)
@@ -113,7 +113,7 @@ def test_persons_are_spread_by_a_key():
         (b'{"age": 1}', "no person"),
     ],
 )
-def test_what_is_no_record_is_told_without_its_values(tmp_path, value, reason):
+def test_a_malformed_record_is_reported_without_its_values(tmp_path, value, reason):
     (bad,) = RecordReader(stream_feed.policy(tmp_path)).objects([value]).rejected
     assert bad == (0, reason, value or b"")
 
@@ -145,7 +145,7 @@ def test_secrets_come_from_the_environment_or_a_file_and_never_stand_in_an_addre
         assert "hidden" not in str(refused.value)
 
 
-def test_a_worker_tells_its_figures():
+def test_a_worker_serves_its_metrics():
     shard = SimpleNamespace(engine=SimpleNamespace(metrics={"persons": 7, "strange": 1}))
     worker = SimpleNamespace(published=12, dead=3, shards={4: shard}, positions=lambda: {4: 1_000_000_000_001})
     with Metrics("0") as metrics:
@@ -161,7 +161,7 @@ def test_a_worker_tells_its_figures():
             Metrics(place)
 
 
-class Told:
+class Message:
     """A message of the state topic."""
 
     def __init__(self, value: bytes, headers: list) -> None:
@@ -184,10 +184,10 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
         *state_messages("journal", b"", 8),
         *state_messages("journal", b"new", 9),
     ]:
-        reader.read(Told(*part))
+        reader.read(Message(*part))
     assert (reader.saved.snapshot, reader.saved.journal, reader.saved.position) == (big, [b"new"], 9)
     for part in parts[1:]:  # its first chunk is pruned: what is left of it is no snapshot
-        reader.read(Told(*part))
+        reader.read(Message(*part))
     assert reader.saved.position == 9
 
 

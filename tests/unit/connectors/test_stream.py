@@ -233,7 +233,7 @@ def test_a_replayed_pipe_is_skipped(policy, tmp_path):
     assert seqs(tmp_path / "out.ndjson") == list(range(100))
 
 
-def test_castle_holds_back_and_closes(policy, tmp_path):
+def test_castle_keeps_records_pending_and_closes(policy, tmp_path):
     rules = RULES | {"privacy": {"k": 3}, "stream": {"method": "castle", "delta": 20}}
     policy = Policy.from_dict(rules, base=tmp_path)
     (tmp_path / "in.csv").write_text("who,age,town,note,ill\n" + "\n".join(rows(200)) + "\n")
@@ -280,7 +280,7 @@ def test_a_missing_source_is_said_so():
 
 
 def test_a_named_pipe_is_opened_once(policy, tmp_path):
-    """Whoever opens a pipe and closes it again, only to look, takes its writer down."""
+    """A program that opens a pipe only to look, and closes it again, ends its writer."""
     pipe = tmp_path / "feed.csv"
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "reticent", "stream", pipe, "-p", tmp_path / "policy.json"]

@@ -50,7 +50,7 @@ def test_policy_names_exactly_the_columns(kind):
     ],
 )
 def test_a_first_release_shows_no_exact_date_age_or_postcode(tmp_path, write, data, method):
-    """The policy beside the data is what newcomers publish with, and copy."""
+    """New users publish with the policy that comes with the data, and copy it."""
     written = write(tmp_path if data != "a.csv" else tmp_path / data, 400, seed=1)
     table = read_table(tmp_path / data)
     release = reticent.anonymize(table, written[-1], method=method, store=tmp_path / "a.db" if method else None, seed=1)
@@ -66,7 +66,7 @@ def test_unknown_policy_is_refused():
         policy_yaml("nothing")
 
 
-def test_hospital_beside_its_policy(tmp_path):
+def test_hospital_is_written_with_its_policy(tmp_path):
     written = files.write_hospital(tmp_path / "a.csv", 100, seed=1)
     assert [path.name for path in written] == ["a.csv", "a.prior.csv", "a.policy.yaml"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.policy.yaml", "a.prior.csv"]
@@ -76,18 +76,18 @@ def test_hospital_beside_its_policy(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["hospital", "census"])
-def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
+def test_the_prior_is_the_distribution_of_the_generator(tmp_path, kind):
     """Shares of a large draw, by stratum of the prior, are those of the prior."""
     getattr(files, f"write_{kind}")(tmp_path / "a.csv", 40_000, seed=1)
     policy = Policy.load(tmp_path / "a.policy.yaml")
-    house = VeilParameters.of(policy, "evolving")
+    parameters = VeilParameters.of(policy, "evolving")
     table = read_table(tmp_path / "a.csv")
-    _, rows = house.levels.publish(table)
-    values = house.domain.encode(table.column(house.sensitive))
+    _, strata = parameters.levels.publish(table)
+    values = parameters.domain.encode(table.column(parameters.sensitive))
     assert (values >= 0).all()
-    shares = house.segments / house.segments.sum(axis=1, keepdims=True)
+    shares = parameters.segments / parameters.segments.sum(axis=1, keepdims=True)
     seen = np.zeros(shares.shape)
-    np.add.at(seen, (rows, values), 1)
+    np.add.at(seen, (strata, values), 1)
     expected = shares * seen.sum(axis=1, keepdims=True)
     big = expected >= 8
     misfit = ((seen - expected) ** 2 / np.maximum(expected, 1e-9))[big].mean()
@@ -95,7 +95,7 @@ def test_the_prior_is_the_law_of_the_generator(tmp_path, kind):
 
 
 @pytest.mark.parametrize("layout", census.LAYOUTS)
-def test_census_beside_its_policy(tmp_path, layout):
+def test_census_is_written_with_its_policy(tmp_path, layout):
     files.write_census(tmp_path / "a.csv", 100, seed=1, layout=layout)
     assert Policy.load(tmp_path / "a.policy.yaml").sensitive == (census.LAYOUTS[layout].columns[-1],)
 

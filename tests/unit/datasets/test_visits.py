@@ -118,7 +118,7 @@ def test_rows_do_not_depend_on_the_chunking_nor_on_the_length(table):
     assert not visits.generate(1_000, seed=4, mean=3).equals(table.slice(0, 1_000).combine_chunks())
 
 
-def test_hospital_with_visits_beside_its_policy(tmp_path):
+def test_hospital_with_visits_is_written_with_its_policy(tmp_path):
     path, written = files.write_hospital(tmp_path / "a.csv", 300, seed=1, visits=3)
     policy = Policy.load(written)
     names = path.read_text().splitlines()[0].split(",")

@@ -61,15 +61,15 @@ TEXTS = st.lists(st.text(alphabet="ab\u00e9\U0001f600", max_size=20), max_size=6
 
 
 @given(texts=TEXTS, skipped=st.integers(0, 5))
-def test_texts_are_numbered_and_spelled_as_arrow_does_it(texts, skipped):
+def test_texts_are_encoded_and_decoded_as_in_arrow(texts, skipped):
     column = pa.array(texts, pa.string()).slice(skipped)
     codes, values = encode_texts(column)
-    twin = column.dictionary_encode()
-    assert codes.tolist() == twin.indices.to_pylist()
-    assert values.equals(twin.dictionary)
-    spelled = decode_values(codes[::-1], values)
-    spelled.validate(full=True)
-    assert spelled.to_pylist() == column.to_pylist()[::-1]
+    expected = column.dictionary_encode()
+    assert codes.tolist() == expected.indices.to_pylist()
+    assert values.equals(expected.dictionary)
+    decoded = decode_values(codes[::-1], values)
+    decoded.validate(full=True)
+    assert decoded.to_pylist() == column.to_pylist()[::-1]
 
 
 def test_a_code_without_a_word_is_refused():

@@ -1,6 +1,12 @@
-"""The kernels equal their twins."""
+"""The kernels equal their reference implementations."""
 
+<<<<<<< HEAD
 import evolving_reference as twins
+||||||| 28b2edb8
+import evolving_twins as twins
+=======
+import evolving_reference as reference
+>>>>>>> w1
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,9 +25,9 @@ def i32(items):
     return np.array(list(items), dtype=np.int32)
 
 
-def test_the_twin_draws_as_the_core_does():
-    draws = twins.ChaCha(KEY)
-    assert twins.shuffled(range(500), draws.below) == _core.random.permutation(500, key=KEY).tolist()
+def test_the_reference_draws_as_the_core_does():
+    draws = reference.ChaCha(KEY)
+    assert reference.shuffled(range(500), draws.below) == _core.random.permutation(500, key=KEY).tolist()
 
 
 @st.composite
@@ -44,11 +50,11 @@ def histories(draw):
 def test_deletion_equals_algorithm_2(method, case):
     l, values, classes, gone = case
     rows = u32(values)
-    qi = np.zeros((len(rows), 1), dtype=np.int32)
+    quasi = np.zeros((len(rows), 1), dtype=np.int32)
     core = _core.evolving.Classes(method, l=l, scale=[0.0])
-    core.load(rows, i32(values.values()), qi, i32(classes.values()))
+    core.load(rows, i32(values.values()), quasi, i32(classes.values()))
     change = core.delete(u32(gone), key=KEY)
-    expected = twins.enc_delete(classes, values, gone, l)
+    expected = reference.enc_delete(classes, values, gone, l)
     left = u32(r for r in values if r not in gone)
     assert dict(zip(left.tolist(), core.classes_of(left).tolist(), strict=True)) == expected
     assert change.withheld == sum(c == -1 for c in expected.values())
@@ -66,7 +72,7 @@ def test_eac_takes_the_cluster_with_the_least_extra_loss(codes, new):
     core.load(rows, values, i32(codes), i32(r // 4 for r in range(12)))
     core.insert(u32([12]), i32([0]), i32([new]), key=KEY)
     clusters = {c: {r for r in range(12) if r // 4 == c} for c in range(3)}
-    assert core.classes_of(u32([12]))[0] == twins.eac_place(clusters, [*codes, new], 12, scale)
+    assert core.classes_of(u32([12]))[0] == reference.eac_place(clusters, [*codes, new], 12, scale)
 
 
 @pytest.mark.parametrize("method", ["enc", "encc", "indexed", "eac", "red"])
@@ -88,9 +94,9 @@ def test_a_false_positive_never_deletes_another_record():
     values = i32(np.arange(n) % 20)
     core = _core.evolving.Classes("encc", l=10, scale=[0.0])
     exact = _core.evolving.Classes("indexed", l=10, scale=[0.0])
-    qi = i32(rng.integers(0, 9, n)).reshape(-1, 1)
+    quasi = i32(rng.integers(0, 9, n)).reshape(-1, 1)
     for c in (core, exact):
-        c.insert(u32(range(n)), values, qi, key=KEY)
+        c.insert(u32(range(n)), values, quasi, key=KEY)
     gone = u32(rng.permutation(n)[: n // 10])
     left = np.setdiff1d(u32(range(n)), gone)
     for c in (core, exact):

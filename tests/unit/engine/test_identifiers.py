@@ -54,7 +54,7 @@ def test_a_key_that_could_not_take_its_place_is_left_nowhere(tmp_path, key, monk
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"current": "k1", "keys": {"k1": "ab"}}', '{"current": "k2", "keys": {}}'])
-def test_damaged_key_files_are_refused(tmp_path, text):
+def test_corrupt_key_files_are_refused(tmp_path, text):
     path = tmp_path / "x.key"
     path.write_text(text)
     path.chmod(0o600)
@@ -62,7 +62,7 @@ def test_damaged_key_files_are_refused(tmp_path, text):
         keys.Keys.load(path)
 
 
-def test_pseudonyms_replace_values_and_stand_in_the_release(tmp_path, key):
+def test_pseudonyms_replace_values_in_the_release(tmp_path, key):
     policy = rules(
         tmp_path,
         {"id": {"role": "plain", "transform": {"pseudonym": "study.key"}}, "age": "quasi", "ill": "sensitive"},
@@ -104,8 +104,8 @@ def test_dates_of_a_person_move_together(tmp_path, key):
         assert 0 < abs((row["came"] - day).days) <= 30
 
 
-def test_a_key_that_comes_in_use_moves_no_date_anew(tmp_path, key):
-    """Of dates that moved with every new key, six releases of a series left 16 days of 61."""
+def test_a_new_key_does_not_shift_dates_again(tmp_path, key):
+    """If every new key shifted dates again, six releases of a series would narrow 61 possible days to 16."""
     (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"v{i},9\n" for i in range(9)))
     columns = {
         "person": "identifier",
@@ -122,7 +122,7 @@ def test_a_key_that_comes_in_use_moves_no_date_anew(tmp_path, key):
             "ill": [f"v{i % 9}" for i in range(60)],
         }
     )
-    series, shown = Series(tmp_path / "house.db", policy), set()
+    series, shown = Series(tmp_path / "store.db", policy), set()
     for _ in range(3):
         shown |= {(row["line"], str(row["came"])) for row in series.publish(table).tables["data"].to_pylist()}
         keys.rotate(tmp_path / "study.key")

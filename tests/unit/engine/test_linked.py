@@ -1,4 +1,4 @@
-"""Linked tables: links and spans are kept, what has no place is left out, nothing beyond the policy gets through."""
+"""Linked tables: links and spans are kept, rows that cannot be linked are suppressed, nothing beyond the policy gets through."""
 
 import datetime as dt
 import json
@@ -99,7 +99,7 @@ def test_all_dates_of_a_person_move_together():
     assert len(moved) > 2
 
 
-def test_what_has_no_place_is_left_out_and_counted():
+def test_rows_that_cannot_be_linked_are_suppressed_and_counted():
     data = tables()
     data["diagnoses"] = pa.concat_tables(
         [
@@ -199,7 +199,7 @@ def test_policies_that_do_not_fit_are_refused(change, words):
         anonymize(tables(), Policy.from_dict({k: v for k, v in (RULES | change).items() if v is not None}))
 
 
-def test_other_doors_refuse(tmp_path):
+def test_other_interfaces_refuse_linked_tables(tmp_path):
     with pytest.raises(PolicyError, match="linked tables"):
         publisher(POLICY, "table", "optimal", rng=Rng.from_seed(1))
     with pytest.raises(PolicyError, match="linked tables"):
@@ -217,8 +217,8 @@ def test_a_store_remembers_whom_linked_tables_were_about(tmp_path):
     fewer = {name: table.slice(0, table.num_rows - 1) for name, table in tables().items()}
     with pytest.raises(GuaranteeError, match="already released from this store"):
         anonymize(fewer, POLICY, store=tmp_path / "s.db")
-    despite = anonymize(fewer, POLICY, store=tmp_path / "s.db", allow_republication=True)
-    assert REPUBLICATION in despite.guarantee.not_covered
+    republished = anonymize(fewer, POLICY, store=tmp_path / "s.db", allow_republication=True)
+    assert REPUBLICATION in republished.guarantee.not_covered
     with Store.open(tmp_path / "s.db") as store:
         assert [about["method"] for about in summarize_publications(store).values()] == ["linked", "linked"]
     assert b"x1-0" not in (tmp_path / "s.db").read_bytes()

@@ -41,7 +41,7 @@ def test_a_value_that_the_group_showed_is_covered():
     assert (release.records.withheld, release.metrics["counterfeits"]) == (0, 0)
 
 
-def test_a_value_that_the_group_did_not_show_is_held_back():
+def test_a_value_that_the_group_did_not_show_is_withheld():
     _, engine = series()
     publish(engine, FIRST)
     release = publish(engine, people(("a", 20, "101", "cancer"), ("b", 30, "102", "flu")))
@@ -61,9 +61,9 @@ def test_a_person_alone_among_counterfeits_shows_no_exact_quasi_identifiers(monk
     monkeypatch.setattr(Grouping, "hide_single_persons", lambda self, _: self)
     policy, engine = series()
     publish(engine, FIRST)
-    verdict = verify([publish(engine, table)], policy)
+    result = verify([publish(engine, table)], policy)
     assert "no group with a single person shows exact quasi-identifiers" in {
-        finding.claim for finding in verdict.refuted
+        finding.claim for finding in result.refuted
     }
 
 
@@ -109,7 +109,7 @@ def test_what_is_left_of_two_groups_shares_one_without_counterfeits(tmp_path):
     for row in shown:
         groups.setdefault(row["group"], set()).add(row["ill"])
     assert sorted(map(sorted, groups.values())) == [["dyspepsia", "flu"], ["dyspepsia", "pneumonia"]]
-    # Whoever of b and c does not stand with a; a's illness has progressed.
+    # The one of b and c who is not in the group of a; the illness of a has progressed.
     (ages,) = {row["age"] for row in shown if "pneumonia" in groups[row["group"]]}
     stays = rows[1] if ages.startswith("[30") else rows[2]
     second = publish(engine, people(("a", 21, "101", "pneumonia"), stays))

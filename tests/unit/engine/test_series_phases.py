@@ -51,7 +51,7 @@ def test_distinct_representatives_are_kept():
     assert len(groups_of(found)) == 2
 
 
-def test_an_update_outside_the_knowledge_is_held_back():
+def test_an_update_outside_the_knowledge_is_withheld():
     updates = knowledge([{0}, {1}, {2}])
     found = publish(updates, [2, 1], [0, 0], [0, 1], [(0, 1)])
     assert found.withheld.tolist() == [1, 0]

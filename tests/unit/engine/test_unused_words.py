@@ -1,4 +1,4 @@
-"""Which words no record has any more: counted along with every change, the same as looking through all records."""
+"""Which words no record has anymore: counting with every change gives the same as a scan of all records."""
 
 import numpy as np
 import pyarrow as pa

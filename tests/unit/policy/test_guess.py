@@ -168,7 +168,7 @@ def test_forty_columns_of_admissions():
     assert set(guess_missing_markers(table)) == {"NA", "-9"}
 
 
-def test_a_plain_column_that_tells_a_known_one_becomes_quasi():
+def test_a_plain_column_that_discloses_a_known_one_becomes_quasi():
     cities = [f"town{i % 20}" for i in range(2000)]
     table = {f"lab_{i}": [str((i * k) % 97 / 10) for k in range(2000)] for i in range(1, 12)}
     table |= {"city": cities, "total_code": [f"{int(name[4:]) * 7 % 20}x" for name in cities]}
@@ -317,7 +317,7 @@ def test_dates_that_leave_open_what_is_the_month_stay_inside():
         ("born", ["1980-12-31", "31.12.1980", "12/31/1980", "31-Dec-1980"], "identifier"),
     ],
 )
-def test_a_telling_name_goes_before_the_look_of_the_values(name, values, role):
+def test_a_known_name_takes_precedence_over_the_form_of_the_values(name, values, role):
     cells = list(itertools.islice(itertools.cycle(values), N * 3))
     assert columns(**{name: cells})[name].role == role
 
@@ -366,7 +366,7 @@ def test_an_empty_column_stays_inside():
 
 
 @pytest.mark.parametrize("values", [["E11.9", "E119", "I10"], ["Asthma", "asthma ", "flu"], ["flu", "cold", None, ""]])
-def test_spellings_of_one_value_are_merged(values):
+def test_variants_of_one_value_are_merged(values):
     table = pa.table(
         {
             "age": [str(20 + i % 50) for i in range(N)],
@@ -410,7 +410,7 @@ HOSPITAL_EXPORTS = {
 
 @pytest.mark.parametrize(("name", "role"), [(name, role) for role, names in HOSPITAL_EXPORTS.items() for name in names])
 def test_names_of_hospital_exports(name, role):
-    """Each beside so many columns of unknown meaning that an unknown name would be released as it is."""
+    """Each with so many columns of unknown meaning that a column with an unknown name would be released unchanged."""
     others = {f"x{i}": [f"{j * (i + 3) % 7}{i}" for j in range(N)] for i in range(12)}
     assert columns(**{name: [f"F{i % 11 + 10}B" for i in range(N)]}, **others)[name].role == role
 
@@ -480,8 +480,8 @@ def test_units_of_measurement_are_no_wards():
     assert columns(care_unit=["4 West", "ICU", "CCU"] * 50)["care_unit"].role == "quasi"
 
 
-def test_what_tells_a_protected_value_of_some_records_is_not_plain():
-    """Of all units one, the percent, is that of a single test: beside candidates it would tell the true one."""
+def test_a_column_that_discloses_the_protected_value_of_some_records_is_not_plain():
+    """One unit, the percent, belongs to a single test: with candidates it would disclose the true value."""
     assert columns(**results(2000))["units"].role == "identifier"
 
 

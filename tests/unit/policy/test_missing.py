@@ -1,4 +1,4 @@
-"""`missing:` in a policy: a declared marker is a missing cell at every door."""
+"""`missing:` in a policy: a declared marker is a missing cell in every interface."""
 
 import json
 
@@ -39,16 +39,16 @@ def test_numbers_are_known_by_their_text():
     assert without_markers(table, ["?"]) is table
 
 
-@pytest.mark.parametrize("door", ["ndjson", "objects", "table", "text"])
-def test_records_of_a_stream(door):
+@pytest.mark.parametrize("form", ["ndjson", "objects", "table", "text"])
+def test_records_of_a_stream(form):
     reader = RecordReader(POLICY)
     lines = [json.dumps(dict(zip(COLUMNS, row, strict=True))).encode() for row in ROWS]
-    if door == "ndjson":
+    if form == "ndjson":
         batch = reader.ndjson(b"\n".join(lines))
-    elif door == "objects":
+    elif form == "objects":
         batch = reader.objects(lines)
     else:
-        batch = reader.table(TABLE) if door == "table" else reader.text(TABLE, pa.array([0, 1, 2]).to_numpy(), 3)
+        batch = reader.table(TABLE) if form == "table" else reader.text(TABLE, pa.array([0, 1, 2]).to_numpy(), 3)
     assert cells(batch.table) == [column[:2] for column in CLEAN]
     assert [bad.reason for bad in batch.rejected] == ["no person"]
 

@@ -1,4 +1,4 @@
-"""Drafts: judged like releases, kept private, unknown to every ledger, and compared."""
+"""Drafts: verified like releases, kept private, unknown to every ledger, and compared."""
 
 import json
 import stat
@@ -39,7 +39,7 @@ def run(*words):
     "named",
     [{"important": ["sex", "town"]}, {"weights": {"sex": 2, "town": 2}}, {"purpose": "model", "target": "town"}],
 )
-def test_a_column_that_another_setting_names_is_not_left_out(named):
+def test_a_column_that_another_setting_names_is_not_dropped(named):
     """The costliest column as an identifier would be no policy: that is no alternative, and no reason to make no draft."""
     settings = SETTINGS | {"table": {"method": "auto"} | named}
     draft = reticent.draft(TABLE, reticent.Policy.from_dict(settings), seed=1)

@@ -1,4 +1,4 @@
-"""The gate: what it asks the judge, and what it says when the judge says no."""
+"""The gate: what it asks the verifier, and what it says when the verifier refutes a release."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_entry_has_the_digest_of_the_bytes_and_the_next_number():
     assert from_bytes(passed.payload).tables["st"].equals(passed.release.tables["st"])
 
 
-def test_earlier_releases_are_seen_beside_it_but_not_judged_once_more():
+def test_earlier_releases_are_considered_but_not_verified_again():
     rules = policy(evolving={"l": 2})
     second = replace(release("evolving"), tables=release("evolving").tables | {"st": crossed()})
     alone = pass_gate(second, rules, "evolving").result
@@ -82,7 +82,7 @@ def crossed() -> pa.Table:
     return pa.table({"group": [0, 0, 1, 1], "value": ["a", "c", "b", "d"], "count": [1, 1, 1, 1]})
 
 
-def test_a_verdict_that_checked_nothing_lets_nothing_through():
+def test_a_result_without_checks_lets_nothing_through():
     with pytest.raises(GuaranteeError, match="nothing could be checked"):
         require_verification(VerificationResult(()))
 

@@ -1,4 +1,4 @@
-"""The core reads records as its slow twin does: sound ones, odd ones, and bytes that somebody has bent."""
+"""The core reads records as the reference implementation does: valid ones, odd ones, and corrupt bytes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def policy(tmp_path_factory):
 
 
 def seen(batch, policy, *, tokens=True):
-    """A batch as the twin tells it."""
+    """A batch in the form of the reference."""
     told: dict[int, object] = {bad.row: bad.reason for bad in batch.rejected}
     texts = {name: batch.table.column(name).to_pylist() for name in policy.columns}
     shown = [*policy.quasi, *policy.plain]
@@ -63,7 +63,7 @@ def seen(batch, policy, *, tokens=True):
 
 
 def expected(records, policy):
-    """What the twin tells, with JSON for the published columns only."""
+    """The result of the reference, with JSON for the published columns only."""
     shown = {*policy.quasi, *policy.plain}
     return [
         record
@@ -82,7 +82,7 @@ def bent(line: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize(("numbers", "missing"), [((), []), (("age",), []), ((), ["1", "x", "p4", "true", "a"])])
-def test_messages_are_read_as_the_twin_reads_them(policy, numbers, missing):
+def test_messages_are_read_as_by_the_reference(policy, numbers, missing):
     rng = random.Random(5)
     policy = Policy.from_dict(RULES | {"missing": missing}, base=policy.base)
     values = [*LINES, None, b"", *(bent(rng.choice(LINES), rng) for _ in range(6_000))]
@@ -92,7 +92,7 @@ def test_messages_are_read_as_the_twin_reads_them(policy, numbers, missing):
     assert {bad.reason for bad in batch.rejected} > {"not JSON", "not a JSON object", "a field twice", "no person"}
 
 
-def test_lines_are_read_as_the_twin_reads_them(policy):
+def test_lines_are_read_as_by_the_reference(policy):
     """Enough of them to be read in parts."""
     rng = random.Random(6)
     data = b"\n".join(bent(line, rng) if rng.random() < 0.1 else line for line in LINES * 5)
@@ -130,7 +130,7 @@ def test_csv_that_others_write_is_read_as_they_do(policy):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
-def test_bent_csv_is_read_as_the_twin_reads_it(policy, delimiter):
+def test_corrupt_csv_is_read_as_by_the_reference(policy, delimiter):
     rng = random.Random(9)
     sound = b'p%d,30,"t ""1"", a",x,a\r\n'.replace(b",", delimiter.encode())
     for _ in range(1_500):

@@ -3,32 +3,34 @@
 import numpy as np
 import pytest
 
-ONE = 1 << 40
+SLOT_LENGTH = 1 << 40
 
 
-def stretches_of(shares, l):
-    """Whole stretches that sum to l ONE; the largest takes what rounding leaves."""
-    out = np.floor(np.asarray(shares, dtype=float) * l * ONE).astype(np.int64)
-    out[np.argmax(out)] += l * ONE - out.sum()
+def segment_lengths(shares, l):
+    """Segments in whole units that sum to l slots; the largest takes the rounding error."""
+    out = np.floor(np.asarray(shares, dtype=float) * l * SLOT_LENGTH).astype(np.int64)
+    out[np.argmax(out)] += l * SLOT_LENGTH - out.sum()
     return out.astype(np.uint64)
 
 
-def publish(rng, truth, rows, stretches, orders):
-    """Candidates of each record: a point in the truth's stretch, its U, and the values at U, U + ONE, ..."""
-    lengths = stretches.astype(np.int64)
-    l = int(lengths[0].sum() // ONE)
-    out = np.empty((len(truth), l), dtype=np.int32)
-    order = rng.integers(len(orders), size=len(truth))
-    for row in np.unique(rows):
-        for number, line in enumerate(orders):
-            at = np.flatnonzero((rows == row) & (order == number))
-            ends = np.cumsum(lengths[row][line])
+def publish(rng, true_values, strata, segments, permutations):
+    """Candidates of each record: the values at a random point of the true value's segment and the same place of every other slot."""
+    lengths = segments.astype(np.int64)
+    l = int(lengths[0].sum() // SLOT_LENGTH)
+    out = np.empty((len(true_values), l), dtype=np.int32)
+    chosen = rng.integers(len(permutations), size=len(true_values))
+    for stratum in np.unique(strata):
+        for number, line in enumerate(permutations):
+            at = np.flatnonzero((strata == stratum) & (chosen == number))
+            ends = np.cumsum(lengths[stratum][line])
             place = np.empty(len(line), dtype=np.int64)
             place[line] = np.arange(len(line))
-            mine = lengths[row][truth[at]]
+            mine = lengths[stratum][true_values[at]]
             offset = (rng.random(len(at)) * mine).astype(np.int64)
-            point = np.where(mine > 0, ends[place[truth[at]]] - mine + offset, rng.integers(ONE, size=len(at)))
-            points = (point % ONE)[:, None] + np.arange(l) * ONE
+            point = np.where(
+                mine > 0, ends[place[true_values[at]]] - mine + offset, rng.integers(SLOT_LENGTH, size=len(at))
+            )
+            points = (point % SLOT_LENGTH)[:, None] + np.arange(l) * SLOT_LENGTH
             out[at] = np.sort(line[np.searchsorted(ends, points, side="right")], axis=1)
     return out
 
@@ -39,5 +41,5 @@ def simulate():
 
 
 @pytest.fixture
-def stretched():
-    return stretches_of
+def segments_of():
+    return segment_lengths

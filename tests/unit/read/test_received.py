@@ -75,8 +75,8 @@ def test_anatomy_is_inverted_and_knows_its_column(table, anatomy):
     answer = received.count("flu", where="age>=60", by="sex")
     assert answer.table.column_names == ["sex", "estimate", "low", "high"]
     for row in answer.to_list():
-        truth = true_count(table, "flu", lambda age, sex, mine=row["sex"]: age >= 60 and sex == mine)
-        assert row["low"] <= truth <= row["high"]
+        expected = true_count(table, "flu", lambda age, sex, mine=row["sex"]: age >= 60 and sex == mine)
+        assert row["low"] <= expected <= row["high"]
     everybody = received.count("flu")
     assert everybody.estimate == pytest.approx(true_count(table, "flu"))
     assert everybody.high - everybody.low < 4
@@ -99,8 +99,8 @@ def test_generalised_bounds_hold_and_groups_meet_the_cells_that_may_be_theirs(ta
     for low in (13, 37, 60):
         answer = received.count("flu", where=f"age>={low}", by="sex")
         for row in answer.to_list():
-            truth = true_count(table, "flu", lambda age, sex, a=low, mine=row["sex"]: age >= a and sex == mine)
-            assert row["low"] <= truth <= row["high"]
+            expected = true_count(table, "flu", lambda age, sex, a=low, mine=row["sex"]: age >= a and sex == mine)
+            assert row["low"] <= expected <= row["high"]
             assert row["low"] <= row["estimate"] <= row["high"]
     assert any("worst-case" in note for note in answer.notes)
     share = received.share("flu", where="age>=60")
@@ -125,7 +125,7 @@ def test_a_parquet_file_and_a_database_say_the_same(anatomy, tmp_path):
         reticent.read(f"sqlite:///{tmp_path / 'none.db'}")
 
 
-def test_the_codebook_tells_roles_and_nothing_else(anatomy, table):
+def test_the_codebook_holds_roles_and_no_cells(anatomy, table):
     book = json.loads((anatomy / "codebook.json").read_bytes())
     roles = {(entry["table"], entry["name"]): entry["role"] for entry in book["columns"]}
     assert roles["qit", "age"] == "quasi"
@@ -134,7 +134,7 @@ def test_the_codebook_tells_roles_and_nothing_else(anatomy, table):
     page = (anatomy / "README.txt").read_text()
     assert "How to read it" in page
     assert "may not be concluded" in page
-    # Codes are only published in the table: no cell of them stands in the codebook or on the page.
+    # Codes are only published in the table: the codebook and the page contain none of them.
     assert not [code for code in set(table["zip"].to_pylist()) if f'"{code}"' in json.dumps(book)]
 
 
@@ -173,21 +173,21 @@ def lines(items):
     return "".join(json.dumps(item) + "\n" for item in items)
 
 
-def veil_stream(folder, simulate, stretched, n=6000, jump=True):
+def veil_stream(folder, simulate, segments_of, n=6000, jump=True):
     """A stream under the veil, written by hand: an outbreak of flu in its second half."""
     rng = np.random.default_rng(5)
-    rows = rng.integers(2, size=n)
+    strata = rng.integers(2, size=n)
     shares = np.array([[1, 1, 2, 1, 1, 1, 2, 1], [2, 1, 1, 1, 1, 1, 1, 2]], dtype=float)
     shares /= shares.sum(axis=1, keepdims=True)
-    stretches = np.stack([stretched(share, 3) for share in shares])
-    orders = np.stack([rng.permutation(8) for _ in range(16)])
-    truth = rng.integers(8, size=n)
+    segments = np.stack([segments_of(share, 3) for share in shares])
+    permutations = np.stack([rng.permutation(8) for _ in range(16)])
+    true_values = rng.integers(8, size=n)
     if jump:
-        truth[n // 2 :][rng.random(n - n // 2) < 0.3] = 2
-    sets = simulate(rng, truth, rows, stretches, orders)
-    veil = {"l": 3, "slot_length": SLOT_LENGTH, "sensitive": "ill", "domain": ILLS, "segments": stretches.tolist()}
+        true_values[n // 2 :][rng.random(n - n // 2) < 0.3] = 2
+    sets = simulate(rng, true_values, strata, segments, permutations)
+    veil = {"l": 3, "slot_length": SLOT_LENGTH, "sensitive": "ill", "domain": ILLS, "segments": segments.tolist()}
     veil |= {
-        "permutations": orders.tolist(),
+        "permutations": permutations.tolist(),
         "kernel": None,
         "omission_rate": [0.0, 0.0],
         "omission_rate_epsilon": None,
@@ -196,9 +196,9 @@ def veil_stream(folder, simulate, stretched, n=6000, jump=True):
         {
             "type": "record",
             "seq": i,
-            "quasi": {"sex": "fm"[rows[i]], "age": int(i % 90)},
+            "quasi": {"sex": "fm"[strata[i]], "age": int(i % 90)},
             "plain": {},
-            "stratum": int(rows[i]),
+            "stratum": int(strata[i]),
             "event": 0,
             "candidates": [ILLS[code] for code in sets[i]],
         }
@@ -206,27 +206,27 @@ def veil_stream(folder, simulate, stretched, n=6000, jump=True):
     ]
     (folder / "feed.ndjson").write_text(lines(items))
     (folder / "feed.ndjson.codebook.json").write_text(json.dumps({"columns": [], "method": "veil", "veil": veil}))
-    return folder / "feed.ndjson", truth, rows
+    return folder / "feed.ndjson", true_values, strata
 
 
-def test_a_veiled_stream_shows_the_outbreak(tmp_path, simulate, stretched):
-    file, truth, rows = veil_stream(tmp_path, simulate, stretched)
+def test_a_veiled_stream_shows_the_outbreak(tmp_path, simulate, segments_of):
+    file, true_values, strata = veil_stream(tmp_path, simulate, segments_of)
     received = reticent.read(file)
     answer = received.count("flu", by="sex")
     for row in answer.to_list():
-        count = int(((truth == 2) & (rows == "fm".index(row["sex"]))).sum())
+        count = int(((true_values == 2) & (strata == "fm".index(row["sex"]))).sum())
         assert row["low"] <= count <= row["high"]
     series = received.series("flu", every=500)
-    marks = [row["from"] for row in series.to_list() if row["change"]]
-    assert marks == ["3000"]
-    calm, _, _ = veil_stream(tmp_path, simulate, stretched, jump=False)
+    changes = [row["from"] for row in series.to_list() if row["change"]]
+    assert changes == ["3000"]
+    calm, _, _ = veil_stream(tmp_path, simulate, segments_of, jump=False)
     assert not [row for row in reticent.read(calm).series("flu", every=500).to_list() if row["change"]]
 
 
-def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, stretched):
+def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, segments_of):
     from reticent.read.follow import follow
 
-    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=1100)
+    file, _, _ = veil_stream(tmp_path, simulate, segments_of, n=1100)
     book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
     lazy = iter(file.read_text().splitlines())
     answers = follow(lazy, book, "flu", every=500)
@@ -239,8 +239,8 @@ def test_a_live_stream_is_followed_window_by_window(tmp_path, simulate, stretche
         next(follow([], {}, "flu"))
 
 
-def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate, stretched):
-    file, _, _ = veil_stream(tmp_path, simulate, stretched)
+def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate, segments_of):
+    file, _, _ = veil_stream(tmp_path, simulate, segments_of)
     received = reticent.read(file)
     plain, smooth = received.count("gout"), received.count("gout", smooth=True)
     assert (plain.low, plain.high) == (smooth.low, smooth.high)
@@ -252,8 +252,8 @@ def test_smooth_estimates_are_labelled_and_keep_the_interval(tmp_path, simulate,
     assert abs(drawn.estimate - flu.estimate) < (flu.high - flu.low) / 4
 
 
-def test_later_events_without_a_first_set_are_left_out_and_said(tmp_path, simulate, stretched):
-    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
+def test_later_events_without_a_first_set_are_not_counted_and_a_note_says_so(tmp_path, simulate, segments_of):
+    file, _, _ = veil_stream(tmp_path, simulate, segments_of, n=300)
     items = [json.loads(line) for line in file.read_text().splitlines()]
     for item in items[200:]:
         item["event"] = 1
@@ -316,14 +316,14 @@ def test_groups_of_a_stream_and_records_of_castle(tmp_path):
         reticent.read(tmp_path / "c.ndjson")
 
 
-def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
-    """l p = 1: the value stands in every set once, whatever the truth."""
-    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=50)
+def test_a_value_that_the_sets_do_not_reveal_is_refused(tmp_path, simulate, segments_of):
+    """l p = 1: every set contains the value exactly once, whatever the true value is."""
+    file, _, _ = veil_stream(tmp_path, simulate, segments_of, n=50)
     book = json.loads((tmp_path / "feed.ndjson.codebook.json").read_bytes())
-    stretch = stretched(np.full(8, 2 / 21), 3)
-    stretch[0] = SLOT_LENGTH
-    stretch[7] = 3 * SLOT_LENGTH - stretch[:7].sum()
-    book["veil"]["segments"] = [stretch.tolist()] * 2
+    lengths = segments_of(np.full(8, 2 / 21), 3)
+    lengths[0] = SLOT_LENGTH
+    lengths[7] = 3 * SLOT_LENGTH - lengths[:7].sum()
+    book["veil"]["segments"] = [lengths.tolist()] * 2
     (tmp_path / "feed.ndjson.codebook.json").write_text(json.dumps(book))
     with pytest.raises(PolicyError, match="cannot be estimated"):
         reticent.read(file).count("asthma")
@@ -333,18 +333,18 @@ def test_what_the_sets_do_not_tell_is_said(tmp_path, simulate, stretched):
 
 
 @pytest.mark.parametrize("kind", ["anatomy", "veil"])
-def test_draws_carry_the_relation_and_its_uncertainty(kind, anatomy, table, tmp_path, simulate, stretched):
+def test_draws_carry_the_relation_and_its_uncertainty(kind, anatomy, table, tmp_path, simulate, segments_of):
     if kind == "anatomy":
-        received, truth = reticent.read(anatomy), np.array(table["ill"].to_pylist())
+        received, true_values = reticent.read(anatomy), np.array(table["ill"].to_pylist())
         sex = np.array(table["sex"].to_pylist())
     else:
-        file, codes, rows = veil_stream(tmp_path, simulate, stretched)
-        received, truth, sex = reticent.read(file), np.array(ILLS)[codes], np.array(["f", "m"])[rows]
+        file, codes, strata = veil_stream(tmp_path, simulate, segments_of)
+        received, true_values, sex = reticent.read(file), np.array(ILLS)[codes], np.array(["f", "m"])[strata]
     draws = received.draws(20, given="sex", seed=1)
     assert len(draws) == 20
     estimates, variances = zip(*(difference(draw) for draw in draws), strict=True)
     pooled = pool(estimates, variances)
-    flu = truth == "flu"
+    flu = true_values == "flu"
     original = flu[sex == "f"].mean() - flu[sex == "m"].mean()
     assert abs(pooled.estimate[0] - original) < 3 * pooled.error[0]
     assert pooled.error[0] > 1.2 * np.sqrt(variances[0][0]), "the draws differ, and the error says so"
@@ -366,8 +366,8 @@ def test_rubins_rules():
         pool([[1.0]], [[1.0]])
 
 
-def test_a_stream_that_is_still_being_written_is_read_as_far_as_it_goes(tmp_path, simulate, stretched):
-    file, _, _ = veil_stream(tmp_path, simulate, stretched, n=300)
+def test_a_stream_that_is_still_being_written_is_read_as_far_as_it_goes(tmp_path, simulate, segments_of):
+    file, _, _ = veil_stream(tmp_path, simulate, segments_of, n=300)
     whole = file.read_text()
     file.write_text(whole + whole.splitlines()[0][:40])
     assert reticent.read(file).records == 300
@@ -380,15 +380,15 @@ def test_a_stream_that_is_still_being_written_is_read_as_far_as_it_goes(tmp_path
         reticent.read(file)
 
 
-def test_a_condition_that_nobody_fulfils_is_said_and_everybody_is_exact(tmp_path, simulate, stretched):
-    file, _, rows = veil_stream(tmp_path, simulate, stretched, n=300)
+def test_a_condition_without_matches_gets_a_note_and_the_count_of_all_is_exact(tmp_path, simulate, segments_of):
+    file, _, strata = veil_stream(tmp_path, simulate, segments_of, n=300)
     received = reticent.read(file)
     assert "Did you mean" not in "".join(received.count("flu", where="sex=f").notes)
     assert any(
         "No published record matches 'age>=300'" in note for note in received.count("flu", where="age>=300").notes
     )
     assert [(row["low"], row["high"]) for row in received.count(by="sex").to_list()] == [
-        (number, number) for number in np.bincount(rows).tolist()
+        (number, number) for number in np.bincount(strata).tolist()
     ]
     with pytest.raises(ConnectorError, match="Cannot write"):
         received.count("flu", by="sex").plot(tmp_path / "nowhere" / "a.svg")
@@ -457,7 +457,7 @@ def test_one_release_given_twice_is_refused(table, tmp_path):
     (tmp_path / "prior.csv").write_text("value,count\n" + "".join(f"{ill},9\n" for ill in ILLS))
     veil = {"privacy": {"l": 3}, "prior": {"file": "prior.csv"}, "table": {"method": "veil"}}
     rules = Policy.from_dict({"version": 1, "columns": COLUMNS, **veil}, base=tmp_path)
-    first = reticent.anonymize(table.slice(0, 200), rules, store=tmp_path / "house.db").to_dir(tmp_path / "first")
+    first = reticent.anonymize(table.slice(0, 200), rules, store=tmp_path / "store.db").to_dir(tmp_path / "first")
     for other in (first, shutil.copytree(first, tmp_path / "again")):
         with pytest.raises(PolicyError, match="twice"):
             reticent.read(first, other)

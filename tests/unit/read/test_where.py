@@ -103,13 +103,13 @@ def test_a_node_stands_for_what_is_below_it():
 
 @pytest.mark.parametrize("sign", ["=", "!=", ">=", "<"])
 @pytest.mark.parametrize("cell", ["{40, 70}", "{40, 70} or missing", "4*", "seniors", "[60, 70] or missing"])
-def test_bounds_hold_for_every_truth_of_a_cell_among_numbers(sign, cell):
+def test_bounds_hold_for_every_value_that_a_cell_among_numbers_can_have(sign, cell):
     nodes = {"seniors": (("60", "70"), 2)}
-    truths = {"{40, 70}": [40, 70], "4*": list(range(40, 50)), "seniors": [60, 70], "[60, 70]": list(range(60, 71))}
+    possible = {"{40, 70}": [40, 70], "4*": list(range(40, 50)), "seniors": [60, 70], "[60, 70]": list(range(60, 71))}
     answer = match(parse_condition(f"age{sign}60", NAMES), pa.array(["40", "60", "70", "61", "45", cell]), nodes)
     inside = [
         eval(f"{x} {'==' if sign == '=' else sign} 60")  # noqa: S307
-        for x in truths[cell.removesuffix(" or missing")]
+        for x in possible[cell.removesuffix(" or missing")]
     ]
     assert answer.perhaps[-1] == any(inside)
     assert answer.sure[-1] == (all(inside) and not cell.endswith("missing"))

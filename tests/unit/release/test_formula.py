@@ -1,4 +1,4 @@
-"""Formula cells: escaped in the CSV files of a release, whole again when a release is read or judged."""
+"""Formula cells: escaped in the CSV files of a release, whole again when a release is read or verified."""
 
 import csv
 
@@ -28,7 +28,7 @@ def test_no_cell_of_text_begins_with_a_sign(cell):
 
 
 @pytest.mark.parametrize("cell", ["=1+1", '=HYPERLINK("x")', "@SUM(A1)", "+1+1", "-1+1|' /C calc'!A0", "'=1"])
-def test_a_release_is_safe_to_open_and_still_judged(tmp_path, cell):
+def test_a_release_is_safe_to_open_and_still_verifies(tmp_path, cell):
     rows = [(str(20 + at % 2), cell if at % 2 else "flu", "asthma" if at % 3 else cell) for at in range(24)]
     table = pa.table(
         {name: list(cells) for name, cells in zip(("age", "job", "ill"), zip(*rows, strict=True), strict=True)}
@@ -42,9 +42,9 @@ def test_a_release_is_safe_to_open_and_still_judged(tmp_path, cell):
         for row in csv.reader(file.read_text().splitlines()):
             assert not any(text[:1] in tuple("=@+-") for text in row)
     assert reticent.verify(folder, policy).holds
-    judged, ours = read_release(folder, "out").tables, read_release(release, "out").tables
-    assert judged.keys() == ours.keys()
-    assert all(judged[name].equals(ours[name]) for name in ours)
+    from_folder, ours = read_release(folder, "out").tables, read_release(release, "out").tables
+    assert from_folder.keys() == ours.keys()
+    assert all(from_folder[name].equals(ours[name]) for name in ours)
     again = reticent.Release.from_dir(folder)
     for name, part in release.tables.items():
         for column in part.column_names:

@@ -1,4 +1,4 @@
-"""The report: self-contained, without a private cell, with its twin; and the audit behind it."""
+"""The report: self-contained, without a private cell, with its figures as JSON; and the audit behind it."""
 
 from __future__ import annotations
 
@@ -87,17 +87,17 @@ def test_the_page_needs_nothing_from_outside_and_is_well_formed(audited):
 
 def test_no_private_cell_is_in_the_report(audited, tmp_path):
     found, release, table = audited
-    page, twin = write_report(tmp_path / "report.html", found)
-    both = page.read_text() + twin.read_text()
+    page, figures = write_report(tmp_path / "report.html", found)
+    both = page.read_text() + figures.read_text()
     assert "SECRET" not in both
     shown = set(release.tables["data"]["age"].cast(pa.string()).to_pylist())
     for age in set(table["age"].cast(pa.string()).to_pylist()) - shown:
         assert not re.search(rf"(?<![\d.]){age}(?![\d.])", both)
     assert page.stat().st_mode & 0o777 == 0o600
-    assert twin.name == "audit.json"
+    assert figures.name == "audit.json"
 
 
-def test_the_twin_holds_every_figure(audited):
+def test_the_json_file_holds_every_figure(audited):
     found = json.loads(json.dumps(audited[0].to_dict(), allow_nan=False))
     assert found["refuted"] is False
     assert found["verify"]["holds"]
@@ -165,9 +165,9 @@ def test_candidates_are_compared_and_what_cannot_be_met_is_said(tmp_path):
     assert by_name["strict"].query_error >= by_name["loose"].query_error
     assert by_name["groups"].guess == pytest.approx(0.25, abs=0.01)
     assert any(one.frontier for one in tried)
-    page, twin = write_report(tmp_path / "c.html", None, tried)
+    page, figures = write_report(tmp_path / "c.html", None, tried)
     assert "cannot be met" in page.read_text()
-    assert len(json.loads(twin.read_text())["compare"]) == 4
+    assert len(json.loads(figures.read_text())["compare"]) == 4
 
 
 def test_nothing_to_audit_is_said():

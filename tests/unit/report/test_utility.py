@@ -61,7 +61,7 @@ def test_a_range_loses_as_many_values_as_it_covers():
     assert age["coarser"] == 0.75
 
 
-def test_what_is_left_out_is_lost():
+def test_suppressed_records_are_lost():
     rows = [("oslo", "21", "flu"), ("rome", "22", "flu")]
     assert figures(by_hand(rows, 4))["attributes"]["town"]["loss"] == pytest.approx((2 / 4 + 2 - 1) / 3)
 
@@ -71,13 +71,13 @@ def test_a_value_with_a_comma_is_found_in_a_set():
     assert coverage_matrix(["rome, old"], labels, POLICY, "town").toarray()[0].tolist() == [True, False, True]
 
 
-def test_association_before_is_that_of_the_original_even_where_the_column_is_wiped():
+def test_association_before_is_that_of_the_original_even_where_the_column_is_suppressed():
     rng = np.random.default_rng(2)
     town = rng.choice(["oslo", "rome"], 400)
     ill = np.where(rng.random(400) < 0.85, np.where(town == "oslo", "flu", "gout"), "cold")
     original = pa.table({"town": town, "age": rng.integers(20, 60, 400), "ill": ill})
-    wiped = by_hand([("*", "*", one) for one in ill])
-    found = figures(wiped, original)["attributes"]["town"]["association"]
+    suppressed = by_hand([("*", "*", one) for one in ill])
+    found = figures(suppressed, original)["attributes"]["town"]["association"]
     table = np.array([[((town == t) & (ill == i)).sum() for i in ("flu", "gout", "cold")] for t in ("oslo", "rome")])
     expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / 400
     phi = ((table - expected) ** 2 / expected).sum() / 400 - 2 / 399

@@ -11,7 +11,7 @@ from reticent.reproduce.delay_free import EDUCATION, FIGURES, VARIANTS, demograp
 def found(tmp_path_factory):
     folder, said = tmp_path_factory.mktemp("study"), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RETICENT_DATA", str(folder))  # no Adult, whoever has it
+        patch.setenv("RETICENT_DATA", str(folder))  # without Adult, even where it is installed
         summary = run(folder, quick=True, progress=said.append)
     assert len(said) == len(FIGURES)
     return folder, summary
@@ -32,7 +32,7 @@ def test_figures_and_plots_are_written(found):
     assert len([name for name in plots if name.startswith("figure-9-10-M")]) == 3
 
 
-def test_the_figures_of_the_text_stand_beside_the_papers(found):
+def test_the_figures_of_the_text_are_listed_with_those_of_the_paper(found):
     ours = found[1]["ours"]
     assert {"time per tuple, NPS, milliseconds", "SAU at the end, NPS", "correlation, NPS"} <= set(ours)
     assert all(0 <= share < 0.2 for share in ours["largest share of records that CASTLE suppressed"].values())
@@ -40,7 +40,7 @@ def test_the_figures_of_the_text_stand_beside_the_papers(found):
     assert windows == list(range(100))
 
 
-def test_the_literal_generation_stands_beside_ours(figures):
+def test_the_literal_variant_is_plotted_with_ours(figures):
     for title in ("3 and 4", "5 and 6", "7"):
         for part in ("time", "loss"):
             curves = figures[f"{title} nps"][part]

@@ -16,7 +16,7 @@ from reticent.reproduce.supervision import PAPER, SETTINGS, closeness_limit, dra
 def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RETICENT_DATA", str(folder))  # no Adult, whoever has it
+        patch.setenv("RETICENT_DATA", str(folder))  # without Adult, even where it is installed
         return run(folder, quick=True) | {"folder": folder}
 
 

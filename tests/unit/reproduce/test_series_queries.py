@@ -1,4 +1,4 @@
-"""The native query kernels equal their obvious twins."""
+"""The native query kernels equal their reference implementations."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from reticent.reproduce.census_series import l_diverse
 from reticent.reproduce.m_distinct import Queries, relative_errors
 
 
-def estimate_twin(queries, grouping, positions):
+def reference_estimate(queries, grouping, positions):
     out = []
     for low, high in zip(queries.low, queries.high, strict=True):
         total = 0.0
@@ -36,7 +36,7 @@ def test_estimates_and_counts(seed):
         np.arange(0, 41, 4, dtype=np.int64), row, values, np.arange(40, dtype=np.int32), np.zeros(40, dtype=np.uint8)
     )
     queries = Queries.draw([9, 9, 9, 6], 0.5, 30, rng)
-    np.testing.assert_allclose(queries.estimate(grouping, positions), estimate_twin(queries, grouping, positions))
+    np.testing.assert_allclose(queries.estimate(grouping, positions), reference_estimate(queries, grouping, positions))
     records = np.column_stack([positions, values])
     inside = (records[None] >= queries.low[:, None]) & (records[None] <= queries.high[:, None])
     assert queries.count(records).tolist() == inside.all(axis=2).sum(axis=1).tolist()

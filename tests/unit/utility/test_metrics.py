@@ -1,4 +1,4 @@
-"""Every measure against a plain twin that follows its formula word by word."""
+"""Every measure against a reference implementation that follows its formula word by word."""
 
 from __future__ import annotations
 

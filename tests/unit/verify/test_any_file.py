@@ -1,4 +1,4 @@
-"""Anybody's table is judged: what holds is measured, nothing is taken on trust."""
+"""A table from any source is verified: every figure is measured, no claim is trusted."""
 
 import json
 
@@ -47,13 +47,13 @@ def test_the_figures_are_those_computed_by_hand():
     assert measured["t of 'ill'"] == pytest.approx(1 / 6, abs=1e-6)
 
 
-def test_a_policy_that_asks_for_nothing_says_so():
-    verdict = reticent.verify(line_list(["a", "b"]), rules())
-    assert any("nothing was required" in note for note in verdict.notes)
+def test_a_policy_without_requirements_gets_a_note():
+    result = reticent.verify(line_list(["a", "b"]), rules())
+    assert any("nothing was required" in note for note in result.notes)
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "ndjson"])
-def test_a_file_of_any_kind_is_judged_by_the_command_line(tmp_path, form):
+def test_the_command_line_verifies_a_file_of_any_format(tmp_path, form):
     table, path, policy = line_list(["flu"] * 4), tmp_path / f"list.{form}", tmp_path / "policy.json"
     policy.write_text(json.dumps({"version": 1, "columns": COLUMNS, "privacy": {"k": 2, "l": 2}}))
     if form == "csv":
@@ -84,16 +84,16 @@ def test_the_helper_fails_with_the_claim_and_without_a_cell():
     assert assert_holds(line_list(["a", "a", "b", "b"]), rules(k=2, l=2)).holds
 
 
-def test_what_the_policy_asks_of_persons_is_said_to_need_the_original():
+def test_requirements_on_persons_are_listed_as_needing_the_original():
     policy = rules(k=2).to_dict() | {"person": "id"}
     policy["columns"] |= {"id": "identifier"}
-    verdict = reticent.verify(line_list(["flu", "cold", "cold", "flu"]), reticent.Policy.from_dict(policy))
-    assert verdict.holds
-    assert verdict.unchecked == ("k = 2 of persons (needs the original)",)
+    result = reticent.verify(line_list(["flu", "cold", "cold", "flu"]), reticent.Policy.from_dict(policy))
+    assert result.holds
+    assert result.unchecked == ("k = 2 of persons (needs the original)",)
 
 
 @pytest.mark.parametrize("ages", [("20-29", "30-39"), ("<30", "30+"), ("<=29", ">29"), ("20 to 29", "\u226530")])
-def test_ranges_as_others_write_them_are_found_again_in_the_input(ages):
+def test_ranges_in_other_notations_are_matched_with_the_input(ages):
     document = {"columns": {"id": "identifier", "age": "quasi", "ill": "sensitive"}, "person": "id"}
     policy = reticent.Policy.from_dict({"version": 1, "privacy": {"k": 2}} | document)
     young, old = ages

@@ -1,4 +1,4 @@
-"""The judge shares no code with the accused: the compiled core is not loaded by it, and its own part there uses no other."""
+"""The verifier shares no code with the engines: it does not load the compiled core, and its part of the core uses no other part."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ def test_no_engine_is_loaded():
     assert done.stdout.strip() == "[]"
 
 
-def test_its_part_of_the_core_uses_no_other_part():
+def test_the_verifiers_part_of_the_core_uses_no_other_part():
     folder = Path(__file__).parents[3] / "core" / "src" / "verify"
     files = sorted(folder.rglob("*.rs"))
     used = {name for file in files for name in re.findall(r"crate::(\{[^}]*\}|\w+)", file.read_text(encoding="utf-8"))}

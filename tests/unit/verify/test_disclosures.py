@@ -20,7 +20,7 @@ from reticent.engine.value_variants import canonical_form
 from reticent.errors import DataError
 from reticent.policy import Policy
 from reticent.release import RecordCounts
-from reticent.verify import verify as judge
+from reticent.verify import verify as verify_release
 from reticent.verify.original.persons import Input
 from reticent.verify.variants import canonical_text
 
@@ -63,23 +63,23 @@ def release(table):
 
 
 def refuted(release, rules=None, **more):
-    verdict = verify(release, rules or policy(), **more)
-    return {finding.claim: finding.where for finding in verdict.refuted}
+    result = verify(release, rules or policy(), **more)
+    return {finding.claim: finding.where for finding in result.refuted}
 
 
 def value_of(release, table):
-    """A person's true value by row of the first table: ages and sexes of the input decide, as a reader inside knows."""
-    truth = {}
+    """A person's true value by row of the first table: ages and sexes of the input decide, as an attacker with access to the input knows."""
+    values = {}
     for age, sex, ill in zip(*(table[name].to_pylist() for name in ("age", "sex", "ill")), strict=True):
-        truth.setdefault((age, sex), []).append(ill)
+        values.setdefault((age, sex), []).append(ill)
     qit = release.tables["qit"]
-    return [truth[age, sex][0] for age, sex in zip(qit["age"].to_pylist(), qit["sex"].to_pylist(), strict=True)]
+    return [values[age, sex][0] for age, sex in zip(qit["age"].to_pylist(), qit["sex"].to_pylist(), strict=True)]
 
 
 def test_rows_in_the_order_of_the_values_are_refuted(release, table):
     qit = release.tables["qit"]
-    told = value_of(release, table)
-    order = sorted(range(qit.num_rows), key=lambda row: (qit["group"][row].as_py(), told[row]))
+    true_values = value_of(release, table)
+    order = sorted(range(qit.num_rows), key=lambda row: (qit["group"][row].as_py(), true_values[row]))
     planted = replace(release, tables={**release.tables, "qit": qit.take(pa.array(order))})
     assert "rows of 'qit' are sorted by group and text" in refuted(planted)
 
@@ -171,12 +171,12 @@ def test_one_cell_that_is_not_the_inputs_is_refuted(table, column, cell, row):
     engine.push(table)
     (made,) = engine.close()
     source, data = Input(table, engine.original().source_rows), made.tables["data"]
-    assert judge([made], rules, kind="table", original=source).holds
+    assert verify_release([made], rules, kind="table", original=source).holds
     cells = data[column].to_pylist()
     cells[row] = cell
     changed = data.set_column(data.column_names.index(column), column, pa.array(cells, pa.string()))
-    verdict = judge([replace(made, tables={"data": changed})], rules, kind="table", original=source)
-    assert "every published record comes from the input" in {finding.claim for finding in verdict.refuted}
+    result = verify_release([replace(made, tables={"data": changed})], rules, kind="table", original=source)
+    assert "every published record comes from the input" in {finding.claim for finding in result.refuted}
 
 
 def test_a_person_published_twice_in_the_place_of_another_is_refuted(table):
@@ -185,15 +185,15 @@ def test_a_person_published_twice_in_the_place_of_another_is_refuted(table):
     engine.push(table)
     (made,) = engine.close()
     places = engine.original().source_rows
-    assert judge(made, rules, original=Input(table, places)).holds
+    assert verify_release(made, rules, original=Input(table, places)).holds
     rows = np.arange(len(places))
     rows[5] = rows[4]
     twice = replace(made, tables={"data": made.tables["data"].take(pa.array(rows))})
-    verdict = judge(twice, rules, original=Input(table, places[rows]))
-    assert "every published record comes from the input" in {finding.claim for finding in verdict.refuted}
+    result = verify_release(twice, rules, original=Input(table, places[rows]))
+    assert "every published record comes from the input" in {finding.claim for finding in result.refuted}
 
 
-SPELLINGS = [
+VARIANTS = [
     "HIV",
     "HIV ",
     "hiv",
@@ -207,11 +207,11 @@ SPELLINGS = [
 ]
 
 
-def test_ten_spellings_are_one_value(table):
-    assert {canonical_text(word) for word in SPELLINGS} == {canonical_form(word) for word in SPELLINGS} == {"hiv"}
+def test_ten_variants_are_one_value(table):
+    assert {canonical_text(word) for word in VARIANTS} == {canonical_form(word) for word in VARIANTS} == {"hiv"}
     assert canonical_text(None) == canonical_text("") == canonical_form(None) == canonical_form("\u200b ") == ""
     assert canonical_text("e\u0301") == canonical_text("\u00e9") == canonical_form("E\u0301")
-    ills = pa.array([SPELLINGS[i % 10] for i in range(300)])
+    ills = pa.array([VARIANTS[i % 10] for i in range(300)])
     sick = table.set_column(3, "ill", ills)
     for method, privacy in (("anatomy", {"l": 5}), ("optimal", {"k": 5, "l": 5})):
         with pytest.raises(DataError, match="9 values in 270 records are variants") as error:
@@ -248,7 +248,7 @@ def test_a_code_with_and_without_its_dot_is_one_value(table):
     "word",
     ["HIV\x01", "HIV\x7f", "HIV\ufe0f", "HI\u034fV", "HIV\u2800", "HIV\u3164", "\u041dIV", "\u0397IV", "H\u0406V"],
 )
-def test_what_nobody_sees_makes_no_other_value(word):
+def test_invisible_characters_make_no_other_value(word):
     assert canonical_text(word) == canonical_form(word) == "hiv"
 
 
@@ -262,7 +262,7 @@ def test_words_of_other_scripts_and_units_stay_apart():
     )
 
 
-def test_normalise_merges_spellings(table):
+def test_normalize_merges_variants(table):
     ills = pa.array([f"{'D' if i % 2 else 'd'}{i % 7}{' ' * (i % 3)}" for i in range(300)])
     document = policy("optimal", k=5, l=3).to_dict()
     document["columns"]["ill"] = {"role": "sensitive", "normalize": True}
@@ -273,7 +273,7 @@ def test_normalise_merges_spellings(table):
     assert verify(made, rules, original=sick).holds
 
 
-def test_the_judge_refutes_spellings_in_both_shapes(release, table):
+def test_the_verifier_refutes_variants_in_both_shapes(release, table):
     rules = policy("optimal", k=5)
     made = anonymize(table, rules, seed=1)
     data = made.tables["data"]
@@ -306,7 +306,7 @@ def test_plain_columns_are_measured_and_listed(table):
     assert any("labs" in note and "released unchanged and not protected" in note for note in check(rules))
 
 
-def test_the_papers_of_generalised_tables_and_of_anatomy_are_closed(table, tmp_path):
+def test_the_metadata_files_of_generalized_tables_and_of_anatomy_have_a_closed_list_of_entries(table, tmp_path):
     for method, name, privacy in (("local", "data", {"k": 3}), ("anatomy", "qit", {"l": 3})):
         rules = policy(method, **privacy)
         folder = anonymize(table, rules, seed=1).to_dir(tmp_path / method)
@@ -325,7 +325,7 @@ def test_the_papers_of_generalised_tables_and_of_anatomy_are_closed(table, tmp_p
         assert "no column name occurs twice in a table" in refuted(folder, rules)
 
 
-def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table):
+def test_further_records_are_suppressed_only_if_the_policy_takes_one_record_per_person(table):
     rules = policy("local", k=3, suppression=0.01)
     made = anonymize(table, rules, seed=1)
     kept = made.tables["data"].num_rows - 100
@@ -339,6 +339,6 @@ def test_records_are_left_out_only_where_the_policy_takes_one_of_a_person(table)
 
 
 def test_categories_are_read_as_their_values(table):
-    ills = pa.array([SPELLINGS[i % 10] for i in range(300)]).dictionary_encode()
+    ills = pa.array([VARIANTS[i % 10] for i in range(300)]).dictionary_encode()
     with pytest.raises(DataError, match="9 values in 270 records are variants"):
         anonymize(table.set_column(3, "ill", ills), policy("optimal", k=5, l=5), seed=1)

@@ -45,7 +45,7 @@ def test_whole_numbers_near_and_far(cells):
     assert len(set(texts)) == len(texts) == len(set(cells))
 
 
-def test_what_the_judge_reads_is_written_out():
+def test_the_verifier_reads_expanded_columns():
     tables = TextTables({"qit": pa.table({"group": [0, 1], "sex": worded([1, 0], ["f", "m"])})})
     assert tables.raw["qit"].equals(decode_table(tables.raw["qit"]))
     assert tables.raw["qit"].schema.types == [pa.int64(), pa.string()]

@@ -1,4 +1,4 @@
-"""The judge of a running stream: what it lets through is what the whole transcript's judge lets through, and no more."""
+"""The incremental verifier of a stream accepts exactly what the verifier of the whole transcript accepts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ def opened(*groups: tuple[int, int, list[int], list[int]]) -> OpenedGroups:
     )
 
 
-def ask(judge: GroupVerifier, first: int, groups: list[int], *new: tuple[int, int, list[int], list[int]]) -> list[str]:
+def ask(
+    verifier: GroupVerifier, first: int, groups: list[int], *new: tuple[int, int, list[int], list[int]]
+) -> list[str]:
     seqs = np.arange(first, first + len(groups), dtype=np.uint64)
-    return judge.violations(seqs, np.array(groups, dtype=np.uint64), opened(*new), LABELS)
+    return verifier.violations(seqs, np.array(groups, dtype=np.uint64), opened(*new), LABELS)
 
 
 FINE = (7, 0, [3, 0, 2], [1, 1, 1])
@@ -34,16 +36,16 @@ FINE = (7, 0, [3, 0, 2], [1, 1, 1])
 
 @pytest.fixture(autouse=True, params=[0, 1000])
 def few(request, monkeypatch):
-    """Every batch at once, or record by record: both must say the same."""
+    """Each batch at once, or record by record: both must give the same result."""
     monkeypatch.setattr(incremental, "_SMALL_BATCH", request.param)
 
 
 def test_sound_batches_pass_and_are_remembered():
-    judge = GroupVerifier(3)
-    assert ask(judge, 0, [7, 7], FINE) == []
-    assert ask(judge, 2, [7, 9], (9, 1, [0, 2, 1], [2, 2, 2])) == []
-    assert ask(judge, 4, [9, 9, 9, 9, 9]) == []
-    assert ask(judge, 9, [9]), "the group is full"
+    verifier = GroupVerifier(3)
+    assert ask(verifier, 0, [7, 7], FINE) == []
+    assert ask(verifier, 2, [7, 9], (9, 1, [0, 2, 1], [2, 2, 2])) == []
+    assert ask(verifier, 4, [9, 9, 9, 9, 9]) == []
+    assert ask(verifier, 9, [9]), "the group is full"
 
 
 @pytest.mark.parametrize(
@@ -60,18 +62,18 @@ def test_sound_batches_pass_and_are_remembered():
         ([5, 7], (5, 0, [3, 0, 2], [1, 1, 1]), "without being opened"),
     ],
 )
-def test_what_must_not_be_delivered_is_named_without_a_value(groups, new, words):
-    judge = GroupVerifier(3)
-    (offence,) = ask(judge, 0, groups, new)
-    assert words in offence
-    assert not any(f"'{label}'" in offence for label in LABELS)
+def test_a_violation_is_named_without_a_value(groups, new, words):
+    verifier = GroupVerifier(3)
+    (violation,) = ask(verifier, 0, groups, new)
+    assert words in violation
+    assert not any(f"'{label}'" in violation for label in LABELS)
 
 
 def test_groups_are_opened_once_and_positions_rise():
-    judge = GroupVerifier(3)
-    assert ask(judge, 0, [7], FINE) == []
-    assert ask(judge, 0, [7]) == ["a position occurs twice"]
-    assert ask(judge, 1, [7], FINE) == ["a group is opened twice"]
+    verifier = GroupVerifier(3)
+    assert ask(verifier, 0, [7], FINE) == []
+    assert ask(verifier, 0, [7]) == ["a position occurs twice"]
+    assert ask(verifier, 1, [7], FINE) == ["a group is opened twice"]
     assert ask(GroupVerifier(3), 0, [7, 7], FINE, FINE) == ["a group is opened twice"]
 
 
@@ -79,65 +81,65 @@ def test_many_groups_a_restart_and_retirement(monkeypatch):
     monkeypatch.setattr(incremental, "_RECENT_LIMIT", 8)
     rng = np.random.default_rng(3)
     names = rng.permutation(1 << 20)[:400].tolist()
-    judge = GroupVerifier(3, retire_after=100)
+    verifier = GroupVerifier(3, retire_after=100)
     for i in range(0, 400, 4):
         fresh = [(name, row, [3, 0, 2], [1, 1, 1]) for row, name in enumerate(names[i : i + 4])]
-        assert ask(judge, i, names[i : i + 4], *fresh) == []
+        assert ask(verifier, i, names[i : i + 4], *fresh) == []
         again = GroupVerifier(3, retire_after=100)
-        again.restore(judge.snapshot())
-        judge = again
-    assert ask(judge, 400, names[396:]) == []
-    assert ask(judge, 404, names[:1]), "nobody joins a group that is too old"
-    assert len(judge._open) + len(judge._recent) < 200
+        again.restore(verifier.snapshot())
+        verifier = again
+    assert ask(verifier, 400, names[396:]) == []
+    assert ask(verifier, 404, names[:1]), "nobody joins a group that is too old"
+    assert len(verifier._open) + len(verifier._recent) < 200
 
 
-def test_names_that_begin_alike_are_told_apart():
-    judge = GroupVerifier(3)
+def test_names_with_a_common_prefix_are_distinguished():
+    verifier = GroupVerifier(3)
     groups = [1 << 40 | 5, 1 << 40 | 3, 1 << 40 | 5, 1 << 40 | 3]
     new = [(groups[0], 0, [3, 0, 2], [1, 1, 1]), (groups[1], 1, [3, 0, 2], [1, 1, 1])]
-    assert ask(judge, 0, groups, *new) == []
-    assert ask(judge, 4, groups[:2]) == []
-    assert ask(judge, 6, groups[:2]), "both are full"
+    assert ask(verifier, 0, groups, *new) == []
+    assert ask(verifier, 4, groups[:2]) == []
+    assert ask(verifier, 6, groups[:2]), "both are full"
 
 
-def test_generalised_records_stand_for_k_and_l():
-    judge = RecordVerifier(3, 2)
+def test_generalized_records_represent_k_records_and_l_values():
+    verifier = RecordVerifier(3, 2)
 
     def records(ages: list[str], ills: list[str]) -> pa.Table:
         return pa.table({"age": ages, "ill": ills})
 
-    assert judge.violations(records(["1-5"] * 2, ["a", "b"]), ["age"], "ill")
-    assert judge.violations(records(["1-5"] * 3, ["a"] * 3), ["age"], "ill")
-    assert judge.violations(records(["1-5"] * 3, ["a", "a", "b"]), ["age"], "ill") == []
+    assert verifier.violations(records(["1-5"] * 2, ["a", "b"]), ["age"], "ill")
+    assert verifier.violations(records(["1-5"] * 3, ["a"] * 3), ["age"], "ill")
+    assert verifier.violations(records(["1-5"] * 3, ["a", "a", "b"]), ["age"], "ill") == []
     again = RecordVerifier(3, 2)
-    again.restore(judge.snapshot())
-    assert again.violations(records(["1-5"], ["c"]), ["age"], "ill") == [], "it stands for three already"
+    again.restore(verifier.snapshot())
+    assert again.violations(records(["1-5"], ["c"]), ["age"], "ill") == [], "its class has three records already"
     assert again.violations(records(["6-9"], ["c"]), ["age"], "ill")
 
 
-def test_generalised_records_stand_for_persons():
-    def offences(persons: list[int], ills: list[str], restored: bool = False) -> list[str]:
-        judge, seqs = RecordVerifier(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
-        judge.add_persons(seqs, np.array(persons, dtype=np.uint64))
+def test_generalized_records_represent_k_persons():
+    def violations_of(persons: list[int], ills: list[str], restored: bool = False) -> list[str]:
+        verifier, seqs = RecordVerifier(3, 2, 10), np.arange(len(ills), dtype=np.uint64)
+        verifier.add_persons(seqs, np.array(persons, dtype=np.uint64))
         if restored:
-            state, judge = judge.snapshot(), RecordVerifier(3, 2, 10)
-            judge.restore(state)
-        return judge.violations(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
+            state, verifier = verifier.snapshot(), RecordVerifier(3, 2, 10)
+            verifier.restore(state)
+        return verifier.violations(pa.table({"seq": seqs, "age": ["1-5"] * len(ills), "ill": ills}), ["age"], "ill")
 
     for restored in (False, True):
-        assert offences([1, 2, 3], ["a", "a", "b"], restored) == []
-        assert offences([1, 1, 2], ["a", "a", "b"], restored), "two persons"
-        assert offences([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
-    judge = RecordVerifier(1, 2, 10)
-    judge.add_persons(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
-    assert judge.violations(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), (
+        assert violations_of([1, 2, 3], ["a", "a", "b"], restored) == []
+        assert violations_of([1, 1, 2], ["a", "a", "b"], restored), "two persons"
+        assert violations_of([1, 2, 3, 3], ["a", "a", "a", "b"], restored) == []
+    verifier = RecordVerifier(1, 2, 10)
+    verifier.add_persons(np.arange(2, dtype=np.uint64), np.array([7, 7], dtype=np.uint64))
+    assert verifier.violations(pa.table({"seq": [0, 1], "age": ["1"] * 2, "ill": ["a", "b"]}), ["age"], "ill"), (
         "one person"
     )
 
 
-def test_whose_records_wait_is_forgotten_when_they_cannot_wait_any_more():
-    judge = RecordVerifier(1, 1, 4)
+def test_persons_are_forgotten_when_their_records_cannot_be_pending_anymore():
+    verifier = RecordVerifier(1, 1, 4)
     for start in range(0, 100, 2):
-        judge.add_persons(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
-        assert judge.violations(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []
-    assert len(judge.snapshot()) <= 8 * (1 + 2 * 4 + 1)
+        verifier.add_persons(np.arange(start, start + 2, dtype=np.uint64), np.ones(2, dtype=np.uint64))
+        assert verifier.violations(pa.table({"seq": [start], "age": ["1"], "ill": ["a"]}), ["age"], "ill") == []
+    assert len(verifier.snapshot()) <= 8 * (1 + 2 * 4 + 1)

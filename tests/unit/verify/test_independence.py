@@ -1,4 +1,4 @@
-"""The judge shares no code with the accused: neither engines nor the models that engines ask."""
+"""The verifier shares no code with the engines, nor with the models that engines use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print("\\n".join(sys.modules))
 
 
 @pytest.mark.parametrize("package", ["engine", "encode", "_core", "policy.models", "utility"])
-def test_the_judge_loads_nothing_of_the_accused(package):
+def test_the_verifier_loads_nothing_of_the_engines(package):
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert {"reticent.verify.verify", "reticent.verify.veil.trajectories", "reticent.verify.veil.original"} <= set(
@@ -28,7 +28,7 @@ def test_the_judge_loads_nothing_of_the_accused(package):
     assert [name for name in loaded if name.startswith(f"reticent.{package}")] == []
 
 
-def test_a_judge_is_loaded_where_a_release_of_its_shape_is():
+def test_a_verifier_is_loaded_only_for_a_release_of_its_shape():
     code = "import sys, reticent.verify; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "reticent.verify.linked" not in done.stdout.split()

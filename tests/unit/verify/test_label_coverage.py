@@ -36,7 +36,7 @@ def test_ranges_of_dates_and_texts():
     assert covered("town", "oslo", ["[a, m]", "[n, z]"]) == ["[n, z]"]
 
 
-def test_a_stranger_spoils_nobody_else():
+def test_an_unknown_value_does_not_affect_others():
     rows = coverage_matrix(["24", "old"], ["[20, 30)", "*"], POLICY, "age").toarray().tolist()
     assert rows == [[True, True], [False, True]]
 
@@ -71,7 +71,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("column", ROWS)
-def test_row_by_row_and_all_pairs_the_same_as_plainly(column):
+def test_row_by_row_and_all_pairs_give_the_reference_result(column):
     values, labels = ROWS[column]
     value, label = (part.reshape(-1).tolist() for part in np.indices((len(values), len(labels))))
     cells, shown = (

@@ -46,7 +46,7 @@ def test_nodes_are_known(column):
 
 
 @pytest.mark.parametrize(("column", "value"), [(c, v) for c, values in BAD.items() for v in values])
-def test_strangers_are_counted(column, value):
+def test_unknown_values_are_counted(column, value):
     assert count_invalid_labels([*GOOD[column], value], POLICY, column, "optimal") == 1
 
 

@@ -1,4 +1,4 @@
-"""The judge holds a release to its policy, whatever the release says of itself."""
+"""The verifier checks a release against its policy, whatever the release claims."""
 
 import pyarrow as pa
 import pytest
@@ -34,8 +34,8 @@ def stream_of_two(claims):
 )
 def test_groups_of_two_are_refuted_under_privacy_l_8(kind, method):
     assert verify(groups_of_two(kind, method), policy(privacy={"l": 2})).holds
-    verdict = verify(groups_of_two(kind, method), policy(privacy={"l": 8}))
-    assert "l = 8 (distinct)" in [finding.claim for finding in verdict.refuted]
+    result = verify(groups_of_two(kind, method), policy(privacy={"l": 8}))
+    assert "l = 8 (distinct)" in [finding.claim for finding in result.refuted]
 
 
 def test_a_stricter_section_counts_where_a_release_says_it_is_of_that_kind():

@@ -1,4 +1,4 @@
-"""Rows of an input find their places in a release again, whoever chooses first."""
+"""Rows of the input are assigned to rows of the release, in whatever sequence they are tried."""
 
 from types import SimpleNamespace
 
@@ -48,7 +48,7 @@ def allowed(values, labels, name):
 
 
 def enumerated(table, rows, offers=None):
-    """Rows of the input x published rows: every one held against every other; and the same without what is offered."""
+    """Rows of the input x published rows: every pair is compared; and the same without the candidates."""
     fit = np.ones((table.num_rows, rows.num_rows), dtype=bool)
     for name in QUASI:
         fit &= allowed(table[name].to_pylist(), rows[name].to_pylist(), name)
@@ -88,7 +88,7 @@ def one_above(rng, column, name):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_same_as_holding_every_row_against_every_other(seed):
+def test_the_result_is_that_of_comparing_every_pair_of_rows(seed):
     rng = np.random.default_rng(seed)
     table = pa.table(drawn(rng, [*QUASI, "ward", "ill"], VALUES, int(rng.integers(1, 25))))
     chosen = pa.array(rng.permutation(table.num_rows)[: int(rng.integers(1, table.num_rows + 1))])
@@ -105,7 +105,7 @@ def test_the_same_as_holding_every_row_against_every_other(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_same_in_groups_that_share_their_values(seed):
+def test_the_result_is_the_same_in_groups_that_share_their_values(seed):
     rng = np.random.default_rng(seed)
     table = pa.table(drawn(rng, [*QUASI, "ward", "ill"], VALUES, int(rng.integers(1, 25))))
     chosen = table.take(pa.array(rng.permutation(table.num_rows)[: int(rng.integers(1, table.num_rows + 1))]))
@@ -123,13 +123,13 @@ def test_the_same_in_groups_that_share_their_values(seed):
 
 
 def check(places, fit):
-    """Everybody sits where he or she fits, once, and no more could sit."""
+    """Every row has one place that it fits, and no more rows could have one."""
     seats = np.flatnonzero(places >= 0)
     assert fit[places[seats], seats].all()
     assert len(set(places[seats])) == len(seats) == most(fit)
 
 
-def test_nobody_is_a_stranger_before_all_ways_were_tried():
+def test_no_row_is_unmatched_before_all_assignments_were_tried():
     # Each fits two of three places, each place two of the three: taken in order, nobody is left for the last one.
     columns = {name: text([VALUES[name][0]] * 3) for name in COLUMNS}
     table = pa.table(columns | {"town": text(["a", "b", "c"])})
@@ -140,7 +140,7 @@ def test_nobody_is_a_stranger_before_all_ways_were_tried():
     assert doubt == 3
 
 
-def test_rows_of_the_input_that_do_not_count_are_nobodys():
+def test_excluded_rows_of_the_input_are_not_assigned():
     table = pa.table({name: text([VALUES[name][0]] * 2) for name in COLUMNS})
     release = SimpleNamespace(shape="generalized", tables={"data": table})
     places, _, _ = assign_rows(release, POLICY, table, np.array([1]))

@@ -1,4 +1,4 @@
-"""Rows in the order of the input tell who is who."""
+"""Rows in the order of the input disclose who is who."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from reticent.verify.row_order import check_shuffle
 
 
-def test_a_random_order_tells_nothing():
+def test_a_random_order_discloses_nothing():
     for size in (0, 1, 2, 30, 1000):
         for seed in range(50):
             assert check_shuffle(np.random.default_rng(seed).permutation(size)).holds

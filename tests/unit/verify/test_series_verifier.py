@@ -1,4 +1,4 @@
-"""The judge of a series against obvious twins: matchings by permutation, shares by the engine's own measure."""
+"""The verifier of a series against reference implementations: matchings by permutation, shares by the engine's own measure."""
 
 from itertools import permutations
 
@@ -52,8 +52,8 @@ def test_shares_equal_the_engines_risk(seed):
 
 
 @pytest.mark.parametrize(("then", "illegal"), [("cde", 3), ("cdf", 0)])
-def test_a_candidate_that_nobody_can_have_come_to_is_refuted(tmp_path, then, illegal):
-    """No share is too large, yet one of the later candidates is ruled out: e follows upon none of the former."""
+def test_a_candidate_that_nobody_can_have_reached_is_refuted(tmp_path, then, illegal):
+    """No share is too large, yet one of the later candidates is ruled out: e follows none of the earlier candidates."""
     steps = [(value, then, 0.4) for value in "abx" for then in "cd"] + [(value, "f", 0.2) for value in "abx"]
     steps += [(value, value, 1) for value in "cdef"]
     lines = "".join(f"{value},{then},{share}\n" for value, then, share in steps)
@@ -67,8 +67,8 @@ def test_a_candidate_that_nobody_can_have_come_to_is_refuted(tmp_path, then, ill
         releases.append(Published("", "m-distinct", "series", tables=tables, explain={"release": number}))
         entry = LedgerEntry(number, "", "", "m-distinct", RecordCounts(3, 3, 0, 0), "")
         ledger.record(entry, np.arange(3, dtype=np.uint64), np.ones(3, dtype=np.int64))
-    verdict = verify_series(releases, Policy.from_dict(rules, base=tmp_path), ledger)
-    found = {finding.claim: finding for finding in verdict.findings}
+    result = verify_series(releases, Policy.from_dict(rules, base=tmp_path), ledger)
+    found = {finding.claim: finding for finding in result.findings}
     legal = found["candidates are a legal update instance, one to one"]
     assert (legal.holds, legal.measured) == (not illegal, illegal)
     assert found["no candidate has a share above max_risk"].holds

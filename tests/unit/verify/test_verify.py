@@ -1,4 +1,4 @@
-"""The judge: good releases pass, and one planted bug per claim is refuted."""
+"""The verifier: good releases pass, and one planted bug per claim is refuted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CLAIMS = {
 }
 
 
-def generalised(data=None, claims=None, counts=None, **other):
+def generalized(data=None, claims=None, counts=None, **other):
     table = pa.table(data or DATA)
     return Release(
         kind="table",
@@ -59,14 +59,14 @@ def changed(**columns):
 
 
 def refuted(release, rules=None):
-    verdict = verify(release, rules or policy())
-    assert not verdict.holds
-    return " | ".join(f"{finding.claim} {finding.where}" for finding in verdict.refuted)
+    result = verify(release, rules or policy())
+    assert not result.holds
+    return " | ".join(f"{finding.claim} {finding.where}" for finding in result.refuted)
 
 
 def test_a_good_release_holds_in_memory_and_on_disk(tmp_path):
     rules = policy(k=4, l=4, t={"hierarchical": 0})
-    release = generalised()
+    release = generalized()
     assert verify(release, rules).refuted == ()
     for form in ("csv", "parquet"):
         folder = release.to_dir(tmp_path / form, format=form)
@@ -93,15 +93,15 @@ def test_a_good_release_holds_in_memory_and_on_disk(tmp_path):
     ],
 )
 def test_a_planted_bug_in_the_table_is_refuted(data, claim):
-    assert claim in refuted(generalised(data))
+    assert claim in refuted(generalized(data))
 
 
 def test_the_policy_counts_even_if_the_manifest_claims_less():
-    weak = generalised(claims={"k": 2})
+    weak = generalized(claims={"k": 2})
     assert verify(weak, policy(k=4)).holds
     assert "k = 5" in refuted(weak, policy(k=5))
     assert "t = 0.2 (hierarchical)" in refuted(
-        generalised(changed(ill=["flu"] * 4 + DATA["ill"][4:]), claims={}), policy(t={"hierarchical": 0.2})
+        generalized(changed(ill=["flu"] * 4 + DATA["ill"][4:]), claims={}), policy(t={"hierarchical": 0.2})
     )
 
 
@@ -114,31 +114,31 @@ def test_the_policy_counts_even_if_the_manifest_claims_less():
     ],
 )
 def test_wrong_counts_are_refuted(counts, claim):
-    assert claim in refuted(generalised(counts=counts), policy(suppression=0.1))
+    assert claim in refuted(generalized(counts=counts), policy(suppression=0.1))
 
 
 def test_t_may_exceed_its_bound_by_the_share_of_suppressed_records():
     skewed = changed(ill=["flu"] * 2 + ["ulcer", "colitis"] + DATA["ill"][4:])
-    whole = generalised(skewed, claims={"t": 0.1})
+    whole = generalized(skewed, claims={"t": 0.1})
     assert "t = 0.1" in refuted(whole)
-    cut = generalised(skewed, claims={"t": 0.1}, counts=RecordCounts(10, 8, 0, 2))
-    verdict = verify(cut, policy(suppression=0.5))
-    assert verdict.holds
-    assert "that of the release" in verdict.notes[0]
+    cut = generalized(skewed, claims={"t": 0.1}, counts=RecordCounts(10, 8, 0, 2))
+    result = verify(cut, policy(suppression=0.5))
+    assert result.holds
+    assert "that of the release" in result.notes[0]
 
 
 def test_the_histogram_of_the_input_in_a_manifest_is_refuted():
-    told = generalised(claims={"t": 1}, counts=RecordCounts(10, 8, 0, 2), explain={"reference": {"ill": {"flu": 10}}})
+    told = generalized(claims={"t": 1}, counts=RecordCounts(10, 8, 0, 2), explain={"reference": {"ill": {"flu": 10}}})
     assert "explain contains only counts and settings reference" in refuted(told, policy(suppression=0.5))
 
 
 def test_a_missing_sensitive_column_refutes_its_claims():
     data = {name: values for name, values in DATA.items() if name != "ill"}
-    assert "is not published" in refuted(generalised(data))
+    assert "is not published" in refuted(generalized(data))
 
 
 def test_files_changed_after_release_are_refuted(tmp_path):
-    folder = generalised().to_dir(tmp_path / "r")
+    folder = generalized().to_dir(tmp_path / "r")
     text = (folder / "data.csv").read_text()
     (folder / "data.csv").write_text(text + '"[20, 30)","f","a","flu"\n')
     words = refuted(folder)
@@ -148,15 +148,15 @@ def test_files_changed_after_release_are_refuted(tmp_path):
 
 def test_findings_never_show_a_cell(tmp_path):
     data = changed(sex=["CANARY"] + ["f"] * 3 + ["*"] * 4, age=["CANARY"] * 8, ill=["CANARY"] * 8)
-    verdict = verify(generalised(data, claims=CLAIMS), policy(k=2, l=2, t=0.1))
-    assert not verdict.holds
-    assert "CANARY" not in repr(verdict)
-    assert "CANARY" not in json.dumps(verdict.to_dict())
+    result = verify(generalized(data, claims=CLAIMS), policy(k=2, l=2, t=0.1))
+    assert not result.holds
+    assert "CANARY" not in repr(result)
+    assert "CANARY" not in json.dumps(result.to_dict())
 
 
 def test_claims_that_cannot_be_recomputed_are_listed():
-    verdict = verify(generalised(claims=CLAIMS | {"beauty": 1}), policy())
-    assert verdict.unchecked == ("beauty",)
+    result = verify(generalized(claims=CLAIMS | {"beauty": 1}), policy())
+    assert result.unchecked == ("beauty",)
 
 
 QIT = {"group": [0, 0, 1, 1], "age": [21, 22, 31, 32], "sex": list("fmfm"), "ward": list("aabb")}
@@ -220,7 +220,7 @@ def test_counterfeits_must_be_as_many_as_stated():
         assert "stated counterfeits" in refuted(anatomy(st=st, method="sealed", metrics={"counterfeits": wrong}))
 
 
-def test_a_claimed_posterior_is_held_against_the_groups():
+def test_a_claimed_posterior_is_compared_with_the_groups():
     assert verify(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.5}), policy(l=2)).refuted == ()
     assert "posterior" in refuted(anatomy(method="sealed", claims={"l": {"distinct": 2}, "posterior": 0.4}))
 

@@ -1,4 +1,4 @@
-"""The judge on streams: a good transcript passes, and each way of breaking it is refuted."""
+"""The verifier on streams: a good transcript passes, and each violation is refuted."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ GOOD = [
 ]
 
 
-def judged(lines, tmp_path):
+def verify_lines(lines, tmp_path):
     path = tmp_path / "out.ndjson"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return verify(path, POLICY)
 
 
 def test_a_good_transcript_holds(tmp_path):
-    assert judged(GOOD, tmp_path).refuted == ()
+    assert verify_lines(GOOD, tmp_path).refuted == ()
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_good_transcript_holds(tmp_path):
     ],
 )
 def test_a_broken_transcript_is_refuted(lines, claim, tmp_path):
-    verdict = judged(lines, tmp_path)
-    assert any(claim in finding.claim for finding in verdict.refuted), verdict
+    result = verify_lines(lines, tmp_path)
+    assert any(claim in finding.claim for finding in result.refuted), result
 
 
 def test_a_line_that_is_no_json_is_refuted(tmp_path):
@@ -88,7 +88,7 @@ def release(tables, claims=None):
     )
 
 
-def test_parts_of_a_stream_are_judged_as_one():
+def test_parts_of_a_stream_are_verified_as_one():
     first = release(
         {
             "group": pa.table({"group": ["a", "a"], "value": ["flu", "ulcer"], "count": [1, 1]}),
@@ -102,7 +102,7 @@ def test_parts_of_a_stream_are_judged_as_one():
     assert not verify([first, second, again], POLICY).holds
 
 
-def test_a_claimed_posterior_is_held_against_the_groups():
+def test_a_claimed_posterior_is_compared_with_the_groups():
     parts = {"group": pa.table({"group": ["a"] * 3, "value": ["a", "b", "c"], "count": [1, 1, 1]})}
     thirds = {"l": {"distinct": 2}, "posterior": 1 / 3}
     assert verify(release(parts, thirds), POLICY).refuted == ()
@@ -114,14 +114,14 @@ def record(seq, age, ill):
     return {"type": "record", "seq": seq, "quasi": {"age": age, "sex": "*"}, "sensitive": {"ill": ill}}
 
 
-def test_generalised_records_are_judged_by_k(tmp_path):
+def test_generalized_records_are_verified_for_k(tmp_path):
     good = [record(0, "20-29", "flu"), record(1, "20-29", "ulcer")]
-    assert judged(good, tmp_path).refuted == ()
-    verdict = judged([*good, record(2, "30-39", "flu")], tmp_path)
-    assert [finding.claim for finding in verdict.refuted] == ["k = 2"]
-    assert any("sequence" in f.claim for f in judged([*good, record(1, "20-29", "flu")], tmp_path).refuted)
+    assert verify_lines(good, tmp_path).refuted == ()
+    result = verify_lines([*good, record(2, "30-39", "flu")], tmp_path)
+    assert [finding.claim for finding in result.refuted] == ["k = 2"]
+    assert any("sequence" in f.claim for f in verify_lines([*good, record(1, "20-29", "flu")], tmp_path).refuted)
     scalar = [line | {"sensitive": line["sensitive"]["ill"]} for line in good]
-    assert judged(scalar, tmp_path).holds
+    assert verify_lines(scalar, tmp_path).holds
 
 
 CODEBOOK = {
@@ -139,28 +139,28 @@ FORM = "every line is a group, a tuple, a record or a codebook as documented"
 @pytest.mark.parametrize("part", ["quasi", "plain"])
 def test_a_field_holds_one_value(tmp_path, part, cell):
     line = GOOD[1] | {part: GOOD[1][part] | {"age" if part == "quasi" else "ward": cell}}
-    assert FORM in {f.claim for f in judged([GOOD[0], line, *GOOD[2:]], tmp_path).refuted}
+    assert FORM in {f.claim for f in verify_lines([GOOD[0], line, *GOOD[2:]], tmp_path).refuted}
 
 
 @pytest.mark.parametrize("cell", [["p1"], {"ill": ["p1"]}, {"ill": {"p1": 1}}], ids=str)
-def test_a_generalised_record_has_one_value(tmp_path, cell):
+def test_a_generalized_record_has_one_value(tmp_path, cell):
     lines = [{"type": "record", "seq": i, "quasi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
-    assert FORM in {f.claim for f in judged([*lines, lines[0] | {"seq": 4, "sensitive": cell}], tmp_path).refuted}
+    assert FORM in {f.claim for f in verify_lines([*lines, lines[0] | {"seq": 4, "sensitive": cell}], tmp_path).refuted}
 
 
 @pytest.mark.parametrize("value", [["p1"], {"p1": 1}], ids=str)
 def test_a_candidate_is_one_value(tmp_path, value):
-    words = {f.claim for f in judged([group("g", (value, 1), ("flu", 1))], tmp_path).refuted}
+    words = {f.claim for f in verify_lines([group("g", (value, 1), ("flu", 1))], tmp_path).refuted}
     assert "candidates are distinct, sorted, with whole counts of at least 1" in words
 
 
 @pytest.mark.parametrize("plain", [5, "p1", ["p1"]], ids=str)
 def test_plain_columns_are_an_object(tmp_path, plain):
-    assert FORM in {f.claim for f in judged([GOOD[0], GOOD[1] | {"plain": plain}], tmp_path).refuted}
+    assert FORM in {f.claim for f in verify_lines([GOOD[0], GOOD[1] | {"plain": plain}], tmp_path).refuted}
 
 
 @pytest.mark.parametrize("nothing", [0, "", False, [], None], ids=repr)
-def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
+def test_the_absence_of_plain_columns_has_one_form(tmp_path, nothing):
     rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "stream": {"l": 2}})
     path = tmp_path / "out.ndjson"
     lines = [GOOD[0], GOOD[1] | {"plain": nothing}]
@@ -170,7 +170,7 @@ def test_no_plain_columns_are_told_in_one_way(tmp_path, nothing):
 
 
 @pytest.mark.parametrize("more", [{}, {"plain": {}}], ids=["nothing", "an empty object"])
-def test_records_without_plain_columns_do_not_say_so_now_and_then(tmp_path, more):
+def test_records_without_plain_columns_have_no_empty_entry_for_them(tmp_path, more):
     rules = Policy.from_dict({"version": 1, "columns": {**COLUMNS, "ward": "identifier"}, "privacy": {"k": 2}})
     lines = [{"type": "record", "seq": i, "quasi": {"age": 1, "sex": "f"}, "sensitive": "ab"[i % 2]} for i in range(4)]
     path = tmp_path / "out.ndjson"

@@ -78,16 +78,16 @@ def test_a_population_table_is_matched_through_the_hierarchy():
 def test_population_uniques_are_recovered_from_a_sample():
     rng = np.random.default_rng(4)
     population = rng.zipf(1.4, 60_000) % 9_000
-    truth = int((np.bincount(population) == 1).sum())
+    uniques = int((np.bincount(population) == 1).sum())
     sample = rng.choice(population, 4_000, replace=False)
     sizes = np.bincount(sample)
     estimate = population_uniques(sizes[sizes > 0], len(population))
-    assert truth / 3 < estimate["chosen"] < truth * 3
+    assert uniques / 3 < estimate["chosen"] < uniques * 3
     assert pitman(np.ones(50, dtype=np.int64), 1000) == 1000
     assert zayatz(np.array([2, 3]), 0.5) == 0
 
 
-def test_the_attribute_that_tells_most_comes_first():
+def test_the_most_identifying_attribute_comes_first():
     table = pa.table({"same": ["x"] * 6, "apart": list("abcdef"), "half": list("aaabbb")})
     first, *_, last = contributions(table)
     assert first.column == "apart"

@@ -1,4 +1,4 @@
-"""CASTLE counts persons: those who come often do not make a crowd, and one person's values are not diverse."""
+"""CASTLE counts persons: many records of one person do not make a class, and one person's values are not diverse."""
 
 from collections import defaultdict
 
@@ -49,8 +49,8 @@ def test_every_combination_has_k_persons_and_l_of_them_l_values():
         assert matching_sizes(np.zeros(len(seqs), dtype=np.int64), 1, person, value)[0] >= 3
 
 
-def test_the_judge_refutes_an_engine_that_counts_records(monkeypatch):
-    """An engine to which every record is somebody else."""
+def test_the_verifier_refutes_an_engine_that_counts_records(monkeypatch):
+    """An engine that takes every record for another person."""
     policy = Policy.from_dict(POLICY)
     publication = StreamPublication(policy, rng=Rng.from_seed(1))
     blind = Castle(Policy.from_dict({**POLICY, "person": None}), rng=Rng.from_seed(1))

@@ -1,4 +1,4 @@
-"""A record's hashes depend on its cells alone: not on how the batch is cut, nor on how Arrow holds the cells."""
+"""A record's hashes depend on its cells alone: not on how the batch is cut, nor on how Arrow stores the cells."""
 
 import numpy as np
 import pyarrow as pa
@@ -23,8 +23,8 @@ def table(rows) -> pa.Table:
     return pa.Table.from_arrays(columns, names=["note", "who", "age", "town", "ill"])
 
 
-def read(reader: RecordHasher, batch: pa.Table):
-    records = reader.read(batch, np.arange(batch.num_rows, dtype=np.uint64))
+def read(hasher: RecordHasher, batch: pa.Table):
+    records = hasher.read(batch, np.arange(batch.num_rows, dtype=np.uint64))
     return records.quasi.tolist(), records.persons.tolist(), records.codes.tolist()
 
 
@@ -34,18 +34,18 @@ def fresh(key: bytes = KEY) -> RecordHasher:
 
 @settings(max_examples=60, deadline=None)
 @given(ROWS, st.integers(0, 20))
-def test_cutting_and_holding_change_nothing(rows, cut):
+def test_slices_and_encodings_change_nothing(rows, cut):
     whole = table(rows)
     expected = read(fresh(), whole)
     cut = min(cut, len(rows))
     chunked = pa.concat_tables([whole.slice(0, cut), whole.slice(cut)])
     padded = pa.concat_tables([whole.slice(0, cut), whole]).combine_chunks().slice(cut)
-    held = whole.set_column(3, "town", whole.column("town").dictionary_encode())
-    held = held.set_column(1, "who", held.column("who").cast(pa.large_string()))
+    encoded = whole.set_column(3, "town", whole.column("town").dictionary_encode())
+    encoded = encoded.set_column(1, "who", encoded.column("who").cast(pa.large_string()))
     narrow = whole.set_column(2, "age", whole.column("age").cast(pa.int8()))
     turned = whole.select(["ill", "town", "age", "who", "note"])
-    same = fresh()  # one reader for all: it must notice that the schema changes
-    for batch in (chunked, padded, held, narrow, turned, whole):
+    same = fresh()  # one hasher for all: it must notice that the schema changes
+    for batch in (chunked, padded, encoded, narrow, turned, whole):
         assert read(same, batch) == expected
 
 
@@ -53,13 +53,13 @@ def test_cutting_and_holding_change_nothing(rows, cut):
 @given(ROWS)
 def test_equal_cells_and_no_others_give_equal_hashes(rows):
     values = Values(["b", None])
-    reader, batch = RecordHasher(("age", "town"), "who", "ill", KEY, values), table(rows)
-    qis, persons, codes = read(reader, batch)
-    assert len(set(zip([(row[2], row[3]) for row in rows], qis, strict=True))) == len(set(qis))
+    hasher, batch = RecordHasher(("age", "town"), "who", "ill", KEY, values), table(rows)
+    quasi, persons, codes = read(hasher, batch)
+    assert len(set(zip([(row[2], row[3]) for row in rows], quasi, strict=True))) == len(set(quasi))
     assert len({row[1] for row in rows}) == len(set(persons))
     first = {"b": "b", canonical_form(None): None}
     assert [values.labels[code] for code in codes] == [first.setdefault(canonical_form(row[4]), row[4]) for row in rows]
-    again = reader.read(batch, np.arange(len(rows), dtype=np.uint64))  # now the core knows every value
+    again = hasher.read(batch, np.arange(len(rows), dtype=np.uint64))  # now the core knows every value
     assert (again.codes.tolist(), again.labels) == (codes, ())
 
 
@@ -76,11 +76,11 @@ def test_records_without_a_person_are_counted_and_refused():
         read(fresh(), batch)
 
 
-def test_values_met_first_are_told_once():
-    reader, seqs = fresh(), np.arange(3, dtype=np.uint64)
+def test_new_values_are_reported_once():
+    hasher, seqs = fresh(), np.arange(3, dtype=np.uint64)
     batch = table([("", "p", 1, "x", "a"), ("", "q", 1, "x", None), ("", "r", 1, "x", "a")])
-    assert reader.read(batch, seqs).labels == ("a", None)
-    assert reader.read(batch, seqs).labels == ()
+    assert hasher.read(batch, seqs).labels == ("a", None)
+    assert hasher.read(batch, seqs).labels == ()
 
 
 def test_the_core_refuses_what_is_no_whole_batch():

@@ -1,4 +1,4 @@
-"""Anatomy: the core equals its twin, and the release is what the paper says."""
+"""Anatomy: the core equals the reference implementation, and the release is what the paper says."""
 
 import heapq
 
@@ -21,7 +21,7 @@ from reticent.verify import verify
 KEY = bytes(range(32))
 
 
-def twin(codes, domain, l, key):
+def reference_anatomy(codes, domain, l, key):
     """Anatomy, step by step as in the paper."""
     rng = ChaCha20(key)
     buckets = [[row for row, code in enumerate(codes) if code == value] for value in range(domain)]
@@ -51,13 +51,13 @@ def twin(codes, domain, l, key):
 
 
 @given(st.lists(st.integers(0, 5), max_size=60), st.integers(1, 4), st.binary(min_size=32, max_size=32))
-def test_the_core_equals_its_twin(codes, l, key):
+def test_the_core_equals_the_reference_implementation(codes, l, key):
     grouped = _core.table.anatomize(np.array(codes, dtype=np.int32), domain=6, l=l, key=key)
-    assert (grouped.groups.tolist(), grouped.count) == twin(codes, 6, l, key)
+    assert (grouped.groups.tolist(), grouped.count) == reference_anatomy(codes, 6, l, key)
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(0, 9)), max_size=60))
-def test_rows_and_groups_stand_as_their_twin_says(rows):
+def test_rows_and_groups_are_arranged_as_by_the_reference_implementation(rows):
     groups = np.unique([group for _, group in rows], return_inverse=True)[1].astype(np.int64)
     lists = [
         sorted((key, at) for at, (key, _) in enumerate(rows) if groups[at] == group)
@@ -70,7 +70,7 @@ def test_rows_and_groups_stand_as_their_twin_says(rows):
 
 
 @given(st.integers(0, 40), st.binary(min_size=32, max_size=32))
-def test_permutations_equal_their_twin(n, key):
+def test_permutations_equal_the_reference_implementation(n, key):
     order = list(range(n))
     ChaCha20(key).shuffle(order)
     assert _core.random.permutation(n, key=key).tolist() == order

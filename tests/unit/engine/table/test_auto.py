@@ -1,4 +1,4 @@
-"""Auto: never worse than its parts, chosen by purpose, within its limits, and told as figures only."""
+"""Auto: never worse than its parts, chosen by purpose, within its limits, and reported by figures only."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def rules(privacy, *, pay="plain", **table):
     return Policy.from_dict({"version": 1, "columns": columns, "privacy": privacy, "table": table})
 
 
-def release(policy, table, method="auto", watch=None):
+def release(policy, table, method="auto", token=None):
     engine = publisher(policy, "table", method, rng=Rng.from_seed(1))
-    if watch is not None:
-        engine.use_cancellation(watch)
+    if token is not None:
+        engine.use_cancellation(token)
     engine.push(table)
     (made,) = engine.close()
     return made
@@ -67,7 +67,7 @@ def test_auto_is_never_worse_than_a_method_alone(privacy):
     assert made.metrics["loss"] == min(entry["loss"] for entry in made.explain["tried"])
 
 
-def test_auto_is_the_default_and_tells_of_every_part():
+def test_auto_is_the_default_and_reports_every_method():
     assert rules({"k": 4}).table.method == "auto"
     made = release(rules({"k": 4}), people())
     tried = made.explain["tried"]
@@ -110,7 +110,7 @@ def test_a_target_among_the_quasi_identifiers_is_learned_where_it_is_kept():
     policy = rules({"k": 8}, pay="quasi", purpose="model", target="pay")
     made = release(policy, people())
     assert verify([made], policy).holds
-    assert min(entry["score"] for entry in made.explain["tried"]) < 0.35  # age tells most of it
+    assert min(entry["score"] for entry in made.explain["tried"]) < 0.35  # age predicts most of it
 
 
 def test_a_target_that_is_all_there_is_can_be_released():
@@ -149,22 +149,22 @@ def test_every_part_has_its_share_of_the_time_and_says_that_it_stopped():
 
 
 def test_a_cancelled_search_publishes_nothing_and_tries_nothing_more(monkeypatch):
-    watch, after = _core.table.CancellationToken(), []
+    token, after = _core.table.CancellationToken(), []
 
     def cancelling(outcome, metrics):
-        watch.cancel()
+        token.cancel()
         after.append(outcome)
         return 0.0
 
     monkeypatch.setattr("reticent.engine.table.auto.loss_scorer", lambda _: cancelling)
     with pytest.raises(WorkCancelledError, match="nothing was published"):
-        release(rules({"k": 4}), people(), watch=watch)
+        release(rules({"k": 4}), people(), token=token)
     assert len(after) == 1
     with pytest.raises(WorkCancelledError):
-        release(rules({"k": 4}), people(), "mondrian", watch=watch)
+        release(rules({"k": 4}), people(), "mondrian", token=token)
 
 
-def test_the_size_of_a_lattice_is_told_exactly():
+def test_the_size_of_a_lattice_is_exact():
     rng = np.random.default_rng(2)
     table = pa.table({f"c{i:02}": rng.integers(0, 100, 60) for i in range(30)})
     columns = {name: {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}} for name in table.column_names}

@@ -1,4 +1,4 @@
-"""Intervals of dates and codes, and cells that may have been empty: what Mondrian publishes, the judge accepts and a recipient reads."""
+"""Intervals of dates and codes, and cells that may have been empty: what Mondrian publishes, the verifier accepts and a recipient can read."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_dates_are_published_by_intervals_of_days_and_read_as_such(tmp_path):
     assert all(re.fullmatch(r"\[2023-\d\d-\d\d, 2023-\d\d-\d\d\]", cell) for cell in cells(release, "seen"))
     release.to_dir(tmp_path / "release")
     spring = read(tmp_path / "release").count(where="seen in 2023-03-01..2023-05-31")
-    truth = sum("2023-03-01" <= moment[:10] <= "2023-05-31" for moment in data["seen"].to_pylist())
-    assert spring.low <= truth <= spring.high
+    expected = sum("2023-03-01" <= moment[:10] <= "2023-05-31" for moment in data["seen"].to_pylist())
+    assert spring.low <= expected <= spring.high
 
 
 def test_codes_of_one_length_are_published_by_intervals():
@@ -77,7 +77,7 @@ def gaps():
 AGES = {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}}
 
 
-def test_a_missing_cell_does_not_wipe_its_class(gaps):
+def test_a_missing_cell_does_not_suppress_its_class(gaps):
     asked = policy(age=AGES, town="quasi")
     release = anonymize(gaps, asked, seed=1)
     assert verify(release, asked, original=gaps).holds

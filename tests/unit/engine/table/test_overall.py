@@ -1,4 +1,4 @@
-"""Average risk, population uniqueness and k-map: models equal brute force, engines keep them, and the judge sees when they do not."""
+"""Average risk, population uniqueness and k-map: models equal brute force, engines keep them, and the verifier refutes releases that do not."""
 
 import itertools
 from fractions import Fraction
@@ -101,9 +101,9 @@ def test_a_release_keeps_the_average_risk_without_a_k(method):
     sizes = sizes_of(release)
     assert len(sizes) / sizes.sum() <= 0.1
     assert release.guarantee.claims["average_risk"] == 0.1
-    verdict = reticent.verify(release, rules)
-    assert verdict.holds
-    assert not verdict.unchecked
+    result = reticent.verify(release, rules)
+    assert result.holds
+    assert not result.unchecked
 
 
 def test_less_is_lost_than_by_the_k_that_implies_it():
@@ -113,7 +113,7 @@ def test_less_is_lost_than_by_the_k_that_implies_it():
 
 
 @pytest.mark.parametrize("own", ["auto", "anatomy"])
-def test_what_is_kept_hangs_on_the_method_that_is_asked_for_and_not_on_the_policys_own(own):
+def test_the_requirements_follow_the_requested_method_and_not_that_of_the_policy(own):
     rules = policy(own, l=2, average_risk=0.1)
     with pytest.raises(PolicyError, match="average_risk: only table methods that generalize"):
         reticent.anonymize(table(), rules, method="anatomy")
@@ -144,9 +144,9 @@ def test_a_release_keeps_k_map(register, method):
     rules = policy(method, folder, k_map={"k": 30, "file": "register.csv"})
     release = reticent.anonymize(table(), rules, seed=1)
     assert release.guarantee.claims["k_map"] == 30
-    verdict = reticent.verify(release, rules)
-    assert verdict.holds
-    # The judge is not blind: the same release does not fit ten times as many people.
+    result = reticent.verify(release, rules)
+    assert result.holds
+    # The verifier does measure: the same release does not fit ten times as many people.
     strict = policy(method, folder, k_map={"k": 3000, "file": "register.csv"})
     assert "k-map = 3000" in [finding.claim for finding in reticent.verify(release, strict).refuted]
 
@@ -160,7 +160,7 @@ def test_k_map_asks_less_than_k(register):
 @pytest.mark.parametrize(
     "privacy", [{"average_risk": 0.3}, {"population_uniqueness": {"share": 0.001, "population": 400}}]
 )
-def test_the_judge_refutes_what_does_not_hold(privacy):
+def test_the_verifier_refutes_what_does_not_hold(privacy):
     data = pa.table(
         {"age": ["20", "21", "22", "*", "*"], "sex": ["*"] * 5, "ill": ["flu", "cold", "flu", "cold", "flu"]}
     )

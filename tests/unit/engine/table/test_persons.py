@@ -1,4 +1,4 @@
-"""Persons, not records: every table method, against a brute-force twin and against the judge."""
+"""Persons, not records: every table method, against a brute-force reference and against the verifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from reticent.engine.table.encoded_table import EncodedTable
 from reticent.errors import DataError, GuaranteeError
 from reticent.policy import Policy
 from reticent.verify.groups import codes
-from reticent.verify.original import persons as judge
+from reticent.verify.original import persons as verifier
 from reticent.verify.requirements import check_l, check_t, requirements
 
 METHODS = ("auto", "optimal", "local", "mondrian", "supervised")
@@ -49,7 +49,7 @@ def heads(release, table):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_four_visits_of_one_patient_are_no_crowd_of_four(method):
+def test_four_visits_of_one_patient_are_no_class_of_four(method):
     table = visits()
     release = anonymize(table, policy(method, k=4, l=3), seed=1)
     assert min(heads(release, table).values()) >= 4
@@ -63,8 +63,8 @@ def test_a_record_level_release_is_refuted_with_the_original(method):
     table = visits()
     release = anonymize(table, policy(method, person=None, k=4, l=3), seed=1)
     assert release.tables["data"].num_rows == 1200
-    verdict = verify(release, policy(method, k=4, l=3), original=table)
-    assert {"k = 4 of persons", "l = 3 (distinct) of persons"} <= {finding.claim for finding in verdict.refuted}
+    result = verify(release, policy(method, k=4, l=3), original=table)
+    assert {"k = 4 of persons", "l = 3 (distinct) of persons"} <= {finding.claim for finding in result.refuted}
 
 
 @pytest.mark.parametrize("method", [*METHODS, "anatomy"])
@@ -77,7 +77,7 @@ def test_one_record_per_person_changes_nothing(method):
     assert named.metrics == unnamed.metrics
 
 
-def test_records_first_and_last_follow_the_events_and_are_not_held_against_the_limit():
+def test_records_first_and_last_follow_the_events_and_do_not_count_toward_the_limit():
     table = visits(times=3).append_column("visit", pa.array([1, 10, 9] * 300))
     rules = {"columns": {"visit": "identifier"}, "k": 4}
     for records, values in (("first", {0}), ("last", {1})):
@@ -98,7 +98,7 @@ def test_a_record_without_a_person_is_refused():
         anonymize(table, policy(k=2), seed=1)
 
 
-def test_a_policy_without_a_person_over_repeated_ids_is_told_loudly():
+def test_a_policy_without_a_person_over_repeated_ids_gets_a_warning():
     release = anonymize(visits(), policy(person=None, k=4), seed=1)
     assert "900 of 1,200 records repeat a value of the column 'patient'" in release.guarantee.not_covered[0]
     assert "PERSONS" not in anonymize(visits(), policy(k=4), seed=1).guarantee.not_covered[0]
@@ -119,9 +119,9 @@ def moving(people=240, seed=3):
 def test_what_links_the_records_of_a_person_leaves_l_values(method):
     table, rules = moving(), policy(method, k=3, l=3, suppression=0.2)
     release = anonymize(table, rules, seed=1)
-    verdict = verify(release, rules, original=table)
-    assert verdict.holds
-    assert any("values in common" in finding.claim for finding in verdict.findings) or verdict.unchecked
+    result = verify(release, rules, original=table)
+    assert result.holds
+    assert any("values in common" in finding.claim for finding in result.findings) or result.unchecked
 
 
 def test_what_is_all_there_is_of_its_persons_is_asked_for_no_more_than_k():
@@ -137,7 +137,7 @@ def test_auto_also_tries_to_keep_the_records_of_a_person_together():
     assert verify(release, policy("auto", k=4, l=3), original=table).holds
 
 
-def test_linked_records_beyond_the_limit_are_refused_or_generalised():
+def test_linked_records_beyond_the_limit_are_refused_or_generalized():
     rows = [("a", 1, "x"), ("b", 1, "y"), ("a", 100, "z"), ("c", 100, "w")]
     table = pa.table(dict(zip(("patient", "born", "ill"), map(list, zip(*rows, strict=True)), strict=True)))
     release = anonymize(table, policy(l=2), seed=1)
@@ -170,7 +170,7 @@ def weights(people):
     return out
 
 
-def twin(people, whole, claim):
+def satisfies(people, whole, claim):
     """The definitions, by brute force."""
     ((model, rule),) = claim.items()
     if model == "k":
@@ -228,23 +228,22 @@ def test_models_of_persons_are_their_definitions(claim, classes):
             "ill": [str(v) for _, _, v in rows],
         }
     )
-    expected = [twin(people, whole, claim) for people in classes]
+    expected = [satisfies(people, whole, claim) for people in classes]
     assert engine_says(claim, table) == expected
-    assert judge_says(claim, table, len(classes)) == expected
+    assert verifier_says(claim, table, len(classes)) == expected
 
 
 def engine_says(claim, table):
     rules = policy(**claim)
-    held = table
-    encoded = EncodedTable.from_table(rules, held)
-    classes = np.asarray(held["born"].to_numpy(), dtype=np.int64)
+    encoded = EncodedTable.from_table(rules, table)
+    classes = np.asarray(table["born"].to_numpy(), dtype=np.int64)
     if encoded.people is None:
         by_level = np.asarray(encoded.collapsed.classes(encoded.model, [0]))
         return [bool((by_level[classes == g] >= 0).all()) for g in range(classes.max() + 1)]
     return _core.table.check_classes(encoded.model, classes, encoded.people.pairs).tolist()
 
 
-def judge_says(claim, table, size):
+def verifier_says(claim, table, size):
     rows = np.asarray(table["born"].to_numpy(), dtype=np.int64)
     person = codes(table["patient"])[0]
     if "k" in claim:
@@ -252,14 +251,16 @@ def judge_says(claim, table, size):
         return (np.bincount(pairs, minlength=size) >= claim["k"]).tolist()
     if "distinct" in claim.get("l", {}):
         value = codes(table["ill"])[0]
-        return (judge.matching_sizes(rows, size, person, value) >= claim["l"]["distinct"]).tolist()
+        return (verifier.matching_sizes(rows, size, person, value) >= claim["l"]["distinct"]).tolist()
     (rule,) = requirements(claim)
     answers = []
-    whole = judge.weight_by_person(np.zeros(len(rows), dtype=np.int64), 1, person, table["ill"]).totals()
+    whole = verifier.weight_by_person(np.zeros(len(rows), dtype=np.int64), 1, person, table["ill"]).totals()
     for group in range(size):
         part = pa.array(np.flatnonzero(rows == group))
         some = table.take(part)
-        groups = judge.weight_by_person(np.zeros(len(some), dtype=np.int64), 1, codes(some["patient"])[0], some["ill"])
+        groups = verifier.weight_by_person(
+            np.zeros(len(some), dtype=np.int64), 1, codes(some["patient"])[0], some["ill"]
+        )
         finding = check_l(groups, rule, "") if rule.model == "l" else check_t(groups, rule, whole, policy(k=2), "ill")
         answers.append(finding.holds)
     return answers

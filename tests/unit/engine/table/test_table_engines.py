@@ -68,8 +68,8 @@ PRIVACY = [
 def test_every_release_verifies_and_counts_its_rows(method, privacy):
     policy, table = rules(privacy), people()
     made = release(method, policy, table)
-    verdict = verify([made], policy)
-    assert verdict.holds, [f for f in verdict.findings if not f.holds]
+    result = verify([made], policy)
+    assert result.holds, [f for f in result.findings if not f.holds]
     data, counts = made.tables["data"], made.records
     assert (counts.input, counts.published) == (600, data.num_rows)
     assert counts.suppressed == 600 - data.num_rows <= int(privacy.get("suppression", 0) * 600)

@@ -1,4 +1,4 @@
-"""Columns with types: what stays exact reads as Arrow writes it, so that the judge finds it in the input."""
+"""Columns with types: exact values are written as Arrow writes them, so that the verifier finds them in the input."""
 
 import numpy as np
 import pyarrow as pa

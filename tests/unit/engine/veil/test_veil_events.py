@@ -51,7 +51,7 @@ def test_a_persons_records_are_events_in_the_order_of_the_column(tmp_path):
     rows, release = published(visits(*ROWS), policy(tmp_path, events="visit"))
     assert [row["event"] for row in rows] == [2, 0, 1, 1, 0]
     assert release.records.published == 5
-    # One house, one person: the order of the input does not matter, only that of the events.
+    # The same parameter set and person: only the order of the events matters, not that of the input.
     again, _ = published(visits(*ROWS[::-1]), policy(tmp_path, events="visit"))
     assert sets(again)[::-1] == sets(rows)
 
@@ -68,7 +68,7 @@ def test_an_event_with_two_values_is_refused(tmp_path):
         published(visits(*ROWS, ("q", "3", "flu")), policy(tmp_path, events="visit"))
 
 
-def test_records_in_no_order_are_refused_with_the_ways_out(tmp_path):
+def test_records_in_no_order_are_refused_with_a_hint(tmp_path):
     with pytest.raises(DataError, match=r"3 records are further records.*events: COLUMN.*records: first"):
         published(visits(*ROWS), policy(tmp_path))
     with pytest.raises(DataError, match="'visit' is empty in 1 records"):
@@ -92,8 +92,8 @@ def test_first_and_last_records(tmp_path, person, lines):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_person_counts_once_among_those_who_are_not_offered(tmp_path, seed):
-    """Noise for one record would not hide forty: the share told whether the person with many visits has something rare."""
+def test_a_person_counts_once_in_the_omission_rate(tmp_path, seed):
+    """Noise for one record does not hide forty: the rate would disclose that a person with many visits has a rare value."""
     rules = policy(tmp_path, events="visit")
     visits_of = [("p", str(visit), "a rare one") for visit in range(40)]
     rows = visits(*visits_of, *((f"q{i}", "1", ILLS[i % 5]) for i in range(400)))

@@ -23,7 +23,7 @@ def domain_of(counts, policy=ICD, least=10):
     return choose_domain(pa.array(list(counts)), np.array(list(counts.values())), policy, "ill", least=least)
 
 
-def test_rare_codes_stand_under_their_parent():
+def test_rare_codes_are_counted_under_their_parent():
     assert domain_of(PAST).labels == ("E11, other", "E11.0", "J18", "other")
 
 
@@ -31,7 +31,7 @@ def test_the_rest_goes_up_until_it_is_frequent():
     assert domain_of(PAST | {"E78": 8}).labels == ("E11, other", "E11.0", "IV, other", "J18", "other")
 
 
-def test_a_node_without_frequent_children_stands_as_itself():
+def test_a_node_without_frequent_children_is_a_value():
     assert domain_of({"E11.0": 6, "E11.1": 7, "J18": 50}).labels == ("E11", "J18", "other")
 
 
@@ -96,7 +96,7 @@ def test_siblings_meet_at_the_first_node_they_share():
     assert len(set(parents(["a", "b", "c"], policy_of()).values())) == 3
 
 
-def test_nodes_of_a_tree_stand_on_their_own_level():
+def test_nodes_of_a_tree_are_on_their_own_level():
     tree = policy_of({"tree": {"lungs": {"upper": ["cold", "croup"], "lower": ["flu"]}, "gut": {"all": ["ulcer"]}}})
     ill = Domain(["cold", "upper, other", "lungs, other", "gut"], tree, "ill")
     levels = [dict(zip(ill.labels, level, strict=True)) for level in ill.levels().tolist()]

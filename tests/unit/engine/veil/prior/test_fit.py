@@ -1,4 +1,4 @@
-"""fit: from a table of the past to a prior that an informed reader gains little by."""
+"""fit: from a table of the past to a prior over which an informed attacker gains little."""
 
 import numpy as np
 import pyarrow as pa
@@ -37,14 +37,14 @@ def prior(past):
     return fitted(past)
 
 
-def test_the_reader_gains_little(prior):
+def test_the_attacker_gains_little(prior):
     assert prior.measures.ratio < 1.3
     assert prior.measures.omission_rate < 0.05
     assert "ward" in prior.prior.columns
     assert prior.measures.disclosive_columns[0].column == "ward"
 
 
-def test_without_the_telling_column_she_gains_much(past, prior):
+def test_without_the_disclosive_column_the_attacker_gains_much(past, prior):
     blind = fitted(past, by=["sex"])
     assert blind.prior.columns == ("sex",)
     assert blind.measures.after.right > 1.5 * prior.measures.after.right
@@ -90,7 +90,7 @@ def small_fit(seed, epsilon, table=None):
 
 
 def test_noise_is_in_every_count():
-    """Scale 2.5 at epsilon 1: shares of a row of 1,200 move by about 3.5 / 1,200, with every seed by other amounts."""
+    """Scale 2.5 at epsilon 1: shares of a stratum of 1,200 move by about 3.5 / 1,200, by other amounts with every seed."""
     priors = [small_fit(seed, 1.0) for seed in range(12)]
     shares = np.array([prior.shares[prior.strata.index({"sex": "f"})] for prior in priors])
     exact = [small_fit(seed, None) for seed in range(2)]
@@ -102,7 +102,7 @@ def test_noise_is_in_every_count():
 
 
 def test_noise_decides_about_cells_at_the_limit():
-    """A cell of exactly as many persons as a row needs is a row with some seeds and none with others."""
+    """A cell of exactly as many persons as a stratum needs becomes a stratum with some seeds and not with others."""
     rows = [len(small_fit(seed, 1.0).strata) for seed in range(12)]
     assert len(set(rows)) > 1
     assert {len(small_fit(seed, None).strata) for seed in range(3)} == {4}
@@ -124,7 +124,7 @@ def test_by_names_published_columns_and_their_levels(past, by):
         fitted(past, by=by)
 
 
-def test_a_level_that_was_told_is_kept_to(past):
+def test_a_given_level_is_kept(past):
     told = fitted(past, by=["length_of_stay:2", "sex:0"])
     labels = {row.get("length_of_stay") for row in told.prior.strata}
     assert labels <= {"<7", "[7, 28)", "28+", None}

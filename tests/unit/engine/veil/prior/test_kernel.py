@@ -27,7 +27,7 @@ def test_a_step_is_a_distribution():
     assert matrix[5, 0] == pytest.approx(0.4 * 0.3 / 0.95)
 
 
-def test_what_a_row_does_not_offer_is_not_reached():
+def test_values_that_a_stratum_omits_are_not_reached():
     shares = np.array([0.5, 0, 0.5, 0, 0, 0])
     matrix = KERNEL.matrix(shares)
     assert (matrix[[0, 2]][:, [1, 3, 4, 5]] == 0).all()
@@ -62,14 +62,14 @@ def test_misfit_is_what_a_better_kernel_gains():
     odd[0] = [0.5, 0, 0, 0, 0, 0.5]
     for matrix, low, high in ((true, -0.01, 0.02), (odd, 0.1, 2.0)):
         parts = [walk(matrix, 20_000, seed) for seed in (4, 5)]
-        judged = (np.zeros(20_000, int), *parts[1])
-        measured = misfit(KERNEL, SHARES[None, :], AttackerKernel(parts[0], 6), judged)
+        held_out = (np.zeros(20_000, int), *parts[1])
+        measured = misfit(KERNEL, SHARES[None, :], AttackerKernel(parts[0], 6), held_out)
         assert low < measured.gain < high
         assert measured.events + round(measured.unreached * 20_000) == 20_000
     assert measured.ratio[2] > 2
 
 
-def test_the_kernel_of_few_has_their_mean_stay_and_their_share_within():
+def test_the_kernel_of_few_persons_has_their_mean_stay_and_their_share_within():
     one = Kernel(np.full(6, 0.7), 0.6, PARENTS)
     before, after = walk(one.matrix(SHARES), 60_000, 4)
     found = fit_few(before, after, PARENTS, SHARES, epsilon=1.0, rng=np.random.default_rng(0))

@@ -14,8 +14,8 @@ def test_a_public_past_has_no_noise_and_is_not_changed():
     assert noise_floor(None) == 0
 
 
-def test_the_law_is_the_geometric_one():
-    """P(x + 1) / P(x) = exp(-epsilon / 2) for x >= 0: two counts that differ by one record are told apart by no more."""
+def test_the_distribution_is_two_sided_geometric():
+    """P(x + 1) / P(x) = exp(-epsilon / 2) for x >= 0: two counts that differ by one record differ by no larger factor."""
     draws = add_noise(np.zeros(400_000, dtype=np.int64), 1.0, np.random.default_rng(2))
     counts = np.array([(draws == x).sum() for x in range(-6, 7)])
     assert counts[7:] / counts[6:-1] == pytest.approx(np.exp(-0.5), abs=0.03)

@@ -1,4 +1,4 @@
-"""Prior: every record has a row, and a row's stretches fill the line exactly."""
+"""Prior: every record has a stratum, and the segments of a stratum fill the cumulative line exactly."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,36 +14,36 @@ POLICY = Policy.from_dict(
 )
 
 
-def prior_of(shares, rows=None):
+def prior_of(shares, strata=None):
     shares = np.array(shares)
     return Prior(
-        tuple(map(str, range(shares.shape[1]))), tuple(rows or [{}] * len(shares)), shares, np.ones(len(shares))
+        tuple(map(str, range(shares.shape[1]))), tuple(strata or [{}] * len(shares)), shares, np.ones(len(shares))
     )
 
 
 @pytest.mark.parametrize("l", [1, 3, 10, 50])
-def test_stretches_fill_the_line(l):
+def test_segments_fill_the_cumulative_line(l):
     rng = np.random.default_rng(l)
     shares = rng.dirichlet(np.full(1_700, 0.05), size=20)
     shares[shares < 1e-9] = 0
     shares[0, 3] = 1e-14
     shares /= shares.sum(axis=1, keepdims=True)
-    stretches = prior_of(shares).segments(l)
-    assert stretches.dtype == np.uint64
-    assert all(sum(row) == l * SLOT_LENGTH for row in stretches.tolist())
-    assert ((stretches > 0) == (shares > 0)).all()
-    assert np.abs(stretches / (l * SLOT_LENGTH) - shares).max() < 1e-8
+    segments = prior_of(shares).segments(l)
+    assert segments.dtype == np.uint64
+    assert all(sum(stratum) == l * SLOT_LENGTH for stratum in segments.tolist())
+    assert ((segments > 0) == (shares > 0)).all()
+    assert np.abs(segments / (l * SLOT_LENGTH) - shares).max() < 1e-8
 
 
 def test_a_label_matches_on_any_level():
     fields = published_fields(pa.table({"age": [3, 17, 80, None]}), POLICY, ("age",))
-    rows = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(
+    strata = prior_of(np.eye(4), [{"age": "[10, 20)"}, {"age": "[0, 50)"}, {"age": "(missing)"}, {}]).assign_strata(
         fields, 4
     )
-    assert rows.tolist() == [1, 0, 3, 2]
+    assert strata.tolist() == [1, 0, 3, 2]
 
 
-def test_records_without_a_row_are_counted():
+def test_records_without_a_stratum_are_counted():
     fields = published_fields(pa.table({"age": [3, 17, 80]}), POLICY, ("age",))
     with pytest.raises(DataError, match="1 of 3 records belong to no stratum"):
         prior_of(np.eye(1), [{"age": "[0, 50)"}]).assign_strata(fields, 3)
@@ -67,5 +67,5 @@ def test_no_value_has_a_whole_number_of_copies(seed):
     assert (shares == before).all()
 
 
-def test_a_row_of_one_value_stays():
+def test_a_stratum_of_one_value_is_unchanged():
     assert nudge_shares(np.array([0.0, 1.0]), 4).tolist() == [0, 1]

@@ -1,4 +1,4 @@
-"""Strata: rows where they gain on held-out persons, none where they do not."""
+"""Strata: the tree splits where that gains on held-out persons, and nowhere else."""
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,7 @@ SIZE = 6
 
 
 def world(n=12_000, seed=0):
-    """The value depends on sex, and among women on being below 50; hair tells nothing."""
+    """The value depends on sex, and among women on being below 50; hair does not matter."""
     rng = np.random.default_rng(seed)
     age, sex, hair = rng.integers(0, 100, n), rng.choice(["f", "m"], n), rng.choice(list("abcdefgh"), n)
     odds = np.array([[5, 1, 1, 1, 1, 1], [1, 5, 1, 1, 1, 1], [1, 1, 1, 1, 1, 5]]) / 10
@@ -35,12 +35,12 @@ def world(n=12_000, seed=0):
 
 def grown(table, values, *, least=200, names=("age", "sex", "hair"), **limits):
     fields = published_fields(table, POLICY, names)
-    judged = np.arange(len(values)) % 3 == 0
-    tree = grow(list(fields.values()), values, SIZE, judged, Growth(least, **limits))
+    held_out = np.arange(len(values)) % 3 == 0
+    tree = grow(list(fields.values()), values, SIZE, held_out, Growth(least, **limits))
     return tree, Prior(tuple("abcdef"), strata(tree), np.empty((0, SIZE)), np.empty(0)), fields
 
 
-def test_it_asks_what_matters_and_no_more():
+def test_it_splits_by_the_fields_that_matter_only():
     table, values, kind = world()
     _, prior, fields = grown(table, values)
     rows = prior.assign_strata(fields, len(values))
@@ -49,7 +49,7 @@ def test_it_asks_what_matters_and_no_more():
     assert len(set(zip(rows.tolist(), kind.tolist(), strict=True))) == len(prior.strata)
 
 
-def test_nothing_to_know_is_one_row():
+def test_independent_fields_give_one_stratum():
     table, values, _ = world()
     tree, prior, _ = grown(table, np.random.default_rng(9).permutation(values))
     assert tree is None
@@ -70,12 +70,12 @@ def test_noise_stops_it():
     assert len(grown(table, values, least=20, noise=2 * 200.0**2)[1].strata) == 1
 
 
-def test_rows_that_offer_too_little_are_not_worth_it():
+def test_strata_that_offer_too_few_values_are_not_split_off():
     table, values, _ = world(n=900)
     assert len(grown(table, values, least=20, min_count=60.0)[1].strata) < len(grown(table, values, least=20)[1].strata)
 
 
-def test_the_first_row_that_matches_counts():
+def test_the_first_stratum_that_matches_counts():
     tree = Split("sex", "f", Split("age", "[0, 50)", Split("age", "[0, 10)", None, None), None), None)
     rows = strata(tree)
     assert rows == ({"sex": "f", "age": "[0, 10)"}, {"sex": "f", "age": "[0, 50)"}, {"sex": "f"}, {})
@@ -94,18 +94,18 @@ def test_shares_are_drawn_toward_the_stratum_above():
     assert shrink_shares(tree, counts, shrinkage=0)[0] == pytest.approx([0.9, 0.1])
 
 
-def test_negative_counts_are_none():
+def test_negative_counts_count_as_zero():
     shares = shrink_shares(None, np.array([[30.0, -4.0, 10.0]]))
     assert shares[0] == pytest.approx([0.75, 0, 0.25])
 
 
-def test_fixed_strata_let_small_cells_stand_together():
+def test_fixed_strata_merge_small_cells():
     table = pa.table({"age": [5, 30, 70] * 4, "sex": (["f"] * 3 + ["m"] * 3) * 2, "hair": ["a"] * 12})
     fields = published_fields(table, POLICY, ("sex", "hair"))
     sizes = np.array([[90, 5, 40, 25], [2, 1, 0, 0]])
     hairy = published_fields(pa.table({"hair": list("abcd")}), POLICY, ("hair",))["hair"]
     rows = strata(fixed_tree([fields["sex"], hairy], sizes, 20))
-    # Five with the hair b are too few for a row: those with d join them. Three men of all are too few to matter.
+    # Five persons with hair b are too few for a stratum: those with d join them. Three men in all are too few as well.
     assert rows == ({"sex": "f", "hair": "a"}, {"sex": "f", "hair": "c"}, {"sex": "f"}, {})
     assert strata(fixed_tree([hairy], np.array([90, 5, 40, 25]), 70)) == ({"hair": "a"}, {})
     assert strata(fixed_tree([hairy], np.array([40, 5, 40, 25]), 75)) == ({},)

@@ -1,4 +1,4 @@
-"""The front door in Python: names, paths and tables in, reprs that fit a screen."""
+"""The Python interface: names, paths and tables in, reprs that fit a screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.csv as pc
 import pytest
 
 import reticent
-import reticent.audit  # the package of the judge has the name of the verb
+import reticent.audit  # the package has the name of the function
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_an_evolving_table(files):
     folder, table = files
     kept = reticent.EvolvingTable(folder / "store.db", folder / "policy.json")
     assert kept.insert(folder / "data.csv").inserted == 70
-    first = kept.publish(folder / "slot_length")
+    first = kept.publish(folder / "one")
     kept.delete(["1", "2"])
     kept.delete(table.slice(3, 1).select(["id"]))
     again = reticent.EvolvingTable(folder / "store.db")
@@ -88,8 +88,8 @@ def test_values_show_themselves_escaped_and_briefly(files):
     policy = reticent.Policy.from_dict(odd)
     data = pa.table({"<i>": ["<script>"] * 40, "ill": ["a", "b"] * 20})
     release = reticent.anonymize(data, policy, method="anatomy")
-    verdict = reticent.verify(release, policy)
-    for value in (policy, release, verdict):
+    result = reticent.verify(release, policy)
+    for value in (policy, release, result):
         assert len(repr(value)) < 400
         assert "script" not in repr(value)
         assert value._repr_html_().startswith("<p><b>")

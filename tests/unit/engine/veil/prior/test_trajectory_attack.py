@@ -1,4 +1,4 @@
-"""The reader who follows persons along a kernel."""
+"""The attacker who follows persons along a kernel."""
 
 from itertools import permutations
 
@@ -17,7 +17,7 @@ KERNEL = Kernel(np.full(20, 0.5), 0.5, PARENTS)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_all_ways_of_the_others(size):
+def test_minor_permanents_equal_their_definition(size):
     matrices = np.random.default_rng(1).random((3, size, size))
     for row in range(size):
         for column in range(size):
@@ -35,35 +35,35 @@ def walk(matrix, n, seed, events):
     return paths
 
 
-def followed(matrix, own, seed=1, events=4, n=1500):
-    truths = walk(matrix, n, seed, events)
+def attack(matrix, own, seed=1, events=4, n=1500):
+    true_values = walk(matrix, n, seed, events)
     rng = np.random.default_rng(9)
-    return attack_trajectories(PRIOR, KERNEL, own, np.zeros(n, dtype=np.int64), truths, l=4, rng=rng)
+    return attack_trajectories(PRIOR, KERNEL, own, np.zeros(n, dtype=np.int64), true_values, l=4, rng=rng)
 
 
-def test_who_knows_what_is_published_gains_nothing():
+def test_an_attacker_with_the_published_kernel_gains_nothing():
     matrix = KERNEL.matrix(SHARES[0])
     nothing = AttackerKernel((np.zeros(0, int), np.zeros(0, int)), 20)
-    found = followed(matrix, nothing)
+    found = attack(matrix, nothing)
     assert found.right == pytest.approx(found.published)
     assert found.events == 4
     assert 0.25 - 3 * found.error < found.right < 0.25 * 1.4
 
 
-def test_who_knows_better_gains_and_the_bound_for_many_candidates_is_above(monkeypatch):
-    """The truth circles within its chapter; the published kernel does not know."""
+def test_an_attacker_with_a_better_kernel_gains_and_the_bound_for_many_candidates_is_higher(monkeypatch):
+    """The true value circles within its chapter; the published kernel does not say so."""
     ring = np.zeros((20, 20))
     ring[np.arange(20), np.arange(20) // 5 * 5 + (np.arange(20) + 1) % 5] = 1.0
     steps = walk(ring, 4000, 3, 2)
     own = AttackerKernel((steps[:, 0], steps[:, 1]), 20)
-    found = followed(ring, own)
+    found = attack(ring, own)
     assert found.right > 0.8
     monkeypatch.setattr(module, "MAX_EXACT", 0)
-    told = followed(ring, own)
-    assert told.right >= found.right - 2 * found.error
+    bound = attack(ring, own)
+    assert bound.right >= found.right - 2 * found.error
 
 
-def test_a_person_whom_the_kernel_cannot_follow_is_lost():
+def test_a_person_whom_the_kernel_does_not_permit_is_lost():
     still = Kernel(np.ones(20), 0.0, PARENTS)
     moved = np.stack([np.arange(20), (np.arange(20) + 7) % 20], axis=1).repeat(50, axis=0)
     own = AttackerKernel((np.zeros(0, int), np.zeros(0, int)), 20)

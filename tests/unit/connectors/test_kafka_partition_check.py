@@ -44,12 +44,12 @@ def test_names_of_any_length_in_pieces(tmp_path):
     with Store.open(tmp_path / "s.db") as store:
         store.register("k", policy_hash="")
         mine = names_in(2, 5)
-        placement = PartitionCheck(store, "k", "id", 5)
-        placement.check(2, pa.chunked_array([mine[:20], [], mine[20:]], pa.string()).slice(3, 40))
-        placement.check(2, pa.chunked_array([], pa.string()))
+        partition_check = PartitionCheck(store, "k", "id", 5)
+        partition_check.check(2, pa.chunked_array([mine[:20], [], mine[20:]], pa.string()).slice(3, 40))
+        partition_check.check(2, pa.chunked_array([], pa.string()))
         with pytest.raises(DataError, match="Partition 3"):
-            placement.check(3, pa.chunked_array([mine[:1]]))
-        placement.check(2, pa.chunked_array([mine]))  # a refused batch changes nothing
+            partition_check.check(3, pa.chunked_array([mine[:1]]))
+        partition_check.check(2, pa.chunked_array([mine]))  # a refused batch changes nothing
         with pytest.raises(DataError, match="1 records of persons"):
             PartitionCheck(store, "k", "id", 5).check(
                 2, pa.chunked_array([[*mine, "p0" if "p0" not in mine else "p1"]])

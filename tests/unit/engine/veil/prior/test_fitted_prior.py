@@ -1,4 +1,4 @@
-"""prior.csv: the one reader of priors reads what is written."""
+"""prior.csv: read_strata reads what write_prior writes."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def test_the_file_is_as_documented(tmp_path):
     assert len(lines) == 12
 
 
-def test_the_reader_of_priors_reads_it(tmp_path):
+def test_the_file_is_read_back(tmp_path):
     write_prior(PRIOR, tmp_path / "prior.csv")
     again = read_strata(tmp_path / "prior.csv")
     assert again.by == ("sex", "age")
@@ -39,7 +39,7 @@ def test_the_reader_of_priors_reads_it(tmp_path):
         (["*,*", "f,*", "m,1"], 2),
     ],
 )
-def test_strata_that_nobody_would_reach_are_refused(tmp_path, strata, hidden):
+def test_strata_that_no_record_can_reach_are_refused(tmp_path, strata, hidden):
     file = tmp_path / "prior.csv"
     file.write_text("sex,age,value,count\n" + "".join(f"{cells},flu,1\n" for cells in strata))
     if not hidden:

@@ -1,4 +1,4 @@
-"""What readers learn: the same as record by record, node by node."""
+"""What an attacker learns equals the result record by record and node by node."""
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ def persons(rng, size):
     return pa.table({name: pa.array(cells.tolist()) for name, cells in columns.items()})
 
 
-def test_a_mark_for_every_node_of_every_level():
+def test_every_level_has_its_nodes():
     table = pa.table({"age": ["3", "7", "18"], "zip": ["123", "124", "123"], "town": ["rome"] * 3})
     seen = person_nodes(table, ["age", "zip", "town"], POLICY, raw=True)
     # all; three ages, two tens (both in one twenty); two codes (both in one prefix); towns do not differ.
@@ -39,14 +39,14 @@ def test_a_mark_for_every_node_of_every_level():
 
 
 def by_records(seen, explains, before, weights):
-    """The loss, one record after the other."""
+    """The loss, computed record by record."""
     logits = np.log(before) + (seen @ np.eye(seen.nodes.shape[1])) @ weights
     belief = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     return -np.log((belief * explains).sum(axis=1)).mean()
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_records_that_read_alike_count_as_often_as_they_are(seed):
+def test_equal_records_count_as_often_as_they_occur(seed):
     rng = np.random.default_rng(seed)
     table = persons(rng, 40)
     seen = person_nodes(table, table.column_names, POLICY, raw=True)[rng.integers(0, 40, 300)]
@@ -61,15 +61,15 @@ def test_records_that_read_alike_count_as_often_as_they_are(seed):
     assert merged.fit(start, 5.0) == pytest.approx(single.fit(start, 5.0), abs=1e-6)
 
 
-def test_what_is_learnt_is_better_than_nothing_on_records_set_aside():
+def test_the_learned_model_beats_the_prior_on_held_out_records():
     rng = np.random.default_rng(1)
     table = persons(rng, 600)
-    truth = np.array([town == "rome" for town in table["town"].to_pylist()]).astype(int)
-    explains, before = np.eye(2)[truth], np.full((600, 2), 0.5)
+    true_values = np.array([town == "rome" for town in table["town"].to_pylist()]).astype(int)
+    explains, before = np.eye(2)[true_values], np.full((600, 2), 0.5)
     seen = person_nodes(table, table.column_names, POLICY, raw=True)
-    knowledge = fit_model(seen, explains, before, rng)
-    assert knowledge.loss < 0.2
-    assert (knowledge.belief(seen, before).argmax(axis=1) == truth).all()
+    model = fit_model(seen, explains, before, rng)
+    assert model.loss < 0.2
+    assert (model.belief(seen, before).argmax(axis=1) == true_values).all()
 
 
 def by_all_values(belief, group, counts):

@@ -26,7 +26,7 @@ def visits(n=4000, seed=1):
 def released(tmp_path_factory):
     rules = {"version": 1, "columns": COLUMNS | {"ill": "sensitive"}, "privacy": {"k": 12, "l": 3}}
     policy = Policy.from_dict(rules | {"table": {"method": "mondrian", "sets": True}})
-    folder = tmp_path_factory.mktemp("spread") / "release"
+    folder = tmp_path_factory.mktemp("cells") / "release"
     reticent.anonymize(visits(), policy, seed=1).to_dir(folder)
     return reticent.read(folder)
 
@@ -37,9 +37,9 @@ def test_a_long_tail_is_not_spread_evenly(released, rank):
     costs = visits()["cost"].to_numpy()
     limit = round(float(np.quantile(costs, rank)), 2)
     (answer,) = released.count(where=f"cost>={limit}").to_arrow().to_pylist()
-    truth = int((costs >= limit).sum())
-    assert answer["low"] <= truth <= answer["high"]
-    assert abs(answer["estimate"] - truth) < 0.5 * truth
+    expected = int((costs >= limit).sum())
+    assert answer["low"] <= expected <= answer["high"]
+    assert abs(answer["estimate"] - expected) < 0.5 * expected
 
 
 def test_the_bounds_do_not_look_at_it(released):
@@ -55,14 +55,14 @@ def test_the_bounds_do_not_look_at_it(released):
 def test_whole_numbers_and_days(released, condition):
     table = visits()
     age, day = table["age"].to_numpy(), table["day"].to_numpy()
-    truth = {
+    expected = {
         "age<35": age < 35,
         "age in 40..59": (age >= 40) & (age <= 59),
         "day>=2022-03-01": day >= np.datetime64("2022-03-01"),
         "day<2020-02-01": day < np.datetime64("2020-02-01"),
     }[condition].sum()
     (answer,) = released.count(where=condition).to_arrow().to_pylist()
-    assert abs(answer["estimate"] - truth) < 100
+    assert abs(answer["estimate"] - expected) < 100
 
 
 def test_parts_of_a_cell_add_up():

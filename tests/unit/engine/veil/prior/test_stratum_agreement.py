@@ -1,4 +1,4 @@
-"""The house puts every record into the row of the prior that it was counted in."""
+"""The parameter set assigns every record to the stratum of the prior that it was counted in."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,10 @@ def records():
     )
 
 
-def rows_of(tree, folder):
-    """Row of every record: as the fit counted it, and as the house finds it in the file."""
-    rows = strata(tree)
-    prior = Prior(("flu", "gout"), rows, np.full((len(rows), 2), 0.5), np.full(len(rows), 100.0))
+def assign(tree, folder):
+    """Stratum of every record: as the fit counted it, and as the parameter set reads it from the file."""
+    cells = strata(tree)
+    prior = Prior(("flu", "gout"), cells, np.full((len(cells), 2), 0.5), np.full(len(cells), 100.0))
     write_prior(prior, folder / "prior.csv")
     columns = {
         "ward": "quasi",
@@ -41,14 +41,14 @@ def rows_of(tree, folder):
     ).levels.publish(table)[1]
 
 
-def test_rows_agree_where_the_order_of_the_file_does_not_matter(tmp_path):
-    counted, veiled = rows_of(
+def test_strata_agree_where_the_order_of_the_file_does_not_matter(tmp_path):
+    counted, veiled = assign(
         Split("ward", "surgery", Split("age", "[0, 50)", None, None), Split("ward", "(missing)", None, None)), tmp_path
     )
     assert len(set(counted.tolist())) == 4
     assert counted.tolist() == veiled.tolist()
 
 
-def test_rows_agree_where_a_later_row_has_more_cells(tmp_path):
-    counted, veiled = rows_of(TREE, tmp_path)
+def test_strata_agree_where_a_later_stratum_has_more_cells(tmp_path):
+    counted, veiled = assign(TREE, tmp_path)
     assert counted.tolist() == veiled.tolist()

@@ -1,4 +1,4 @@
-"""A transaction on its way: what fails is taken back with all that was placed behind it, and counts only when it is committed."""
+"""An open transaction: a failure takes back all later records too, and only a commit counts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def part(partition: int, position: int) -> transaction.ShardBatch:
     return transaction.ShardBatch(partition, position, 2, lines=b"a\nb\n", state=[(b"j", [("kind", b"journal")])])
 
 
-def held(*shards: int) -> session.Session:
+def session_with(*shards: int) -> session.Session:
     """A session with shards that have read ahead of what is committed."""
     made = session.Session.__new__(session.Session)
     made._settings, made._totals, made._failures, made._transaction = session.Settings(), session.Totals(), 0, None
@@ -82,8 +82,8 @@ def test_lines_state_and_positions_go_in_one_transaction():
     assert producer.calls == ["begin", *lines, ([("in", 0, 5), ("in", 1, 7)], "member"), "commit"]
 
 
-def test_what_was_placed_behind_a_failed_transaction_is_read_again():
-    made, producer = held(0, 1), Producer(overtaken())
+def test_records_after_a_failed_transaction_are_read_again():
+    made, producer = session_with(0, 1), Producer(overtaken())
     producer.may.set()
     made._producer, made._transaction = producer, transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     assert not made._await_commit([part(1, 7)])
@@ -92,8 +92,8 @@ def test_what_was_placed_behind_a_failed_transaction_is_read_again():
     assert made._totals.published == 0
 
 
-def test_positions_are_those_that_are_committed():
-    worker, made, producer = Worker.__new__(Worker), held(0), Producer()
+def test_positions_are_those_of_the_last_commit():
+    worker, made, producer = Worker.__new__(Worker), session_with(0), Producer()
     worker._session, made._producer = made, producer
     made._transaction = transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     assert worker.positions() == {0: 3}
@@ -103,8 +103,8 @@ def test_positions_are_those_that_are_committed():
     assert made._totals.published == 2
 
 
-def test_a_partition_is_given_away_when_its_transaction_has_ended():
-    made, producer = held(0, 1), Producer()
+def test_a_partition_is_revoked_after_its_transaction():
+    made, producer = session_with(0, 1), Producer()
     made._transaction = transaction.Transaction(producer, ROUTE, [part(0, 5)], "member")
     threading.Timer(0.2, producer.may.set).start()
     made._revoke(None, [SimpleNamespace(partition=0)])

@@ -11,7 +11,7 @@ import pytest
 
 from reticent.errors import ConnectorError, DataError, GuaranteeError, InternalError, PolicyError, StateError
 
-# By the name it is installed under: the shell asks by that.
+# Under the name that it is installed by, because the shell uses that name.
 COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'reticent'; from reticent.cli import entry; entry()"]
 
 
@@ -23,30 +23,30 @@ def run(*words, cwd, **environment):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parameters_digest")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shell")
     assert run("datasets", "hospital", "-n", "300", "--seed", "1", "-o", "h.csv", cwd=folder)[0] == 0
     return folder
 
 
-def test_quiet_says_nothing_but_errors_and_json(house):
+def test_quiet_prints_errors_and_json_only(folder):
     words = ("anonymize", "h.csv", "-p", "h.policy.yaml", "--seed", "1", "--json")
-    code, out, err = run(*words, "-o", "a", "--quiet", cwd=house)
+    code, out, err = run(*words, "-o", "a", "--quiet", cwd=folder)
     assert (code, err) == (0, "")
     assert json.loads(out.splitlines()[-1])["input"] == 300
-    code, out, err = run("--quiet", *words, "-o", "a", cwd=house)
+    code, out, err = run("--quiet", *words, "-o", "a", cwd=folder)
     assert code == 5
     assert err.startswith("Error: a exists")
 
 
-def test_verbose_is_taken_anywhere_and_words_after_two_dashes_are_not_ours(house):
-    assert run("verify", "a", "-p", "h.policy.yaml", "--verbose", cwd=house)[0] in (0, 3)
-    assert run("anonymize", "--", "--quiet", cwd=house)[0] == 2
+def test_verbose_works_anywhere_and_words_after_two_dashes_are_no_options(folder):
+    assert run("verify", "a", "-p", "h.policy.yaml", "--verbose", cwd=folder)[0] in (0, 3)
+    assert run("anonymize", "--", "--quiet", cwd=folder)[0] == 2
 
 
-def test_the_shell_completes_commands(house):
+def test_the_shell_completes_commands(folder):
     asked = {"_RETICENT_COMPLETE": "bash_complete", "COMP_WORDS": "reticent ano", "COMP_CWORD": "1"}
-    code, out, _ = run(cwd=house, **asked)
+    code, out, _ = run(cwd=folder, **asked)
     assert code == 0
     assert out.splitlines() == ["plain,anonymize"]
 
@@ -54,28 +54,28 @@ def test_the_shell_completes_commands(house):
 @pytest.mark.parametrize(
     ("line", "word", "first"), [("reticent st", "st", "stream"), ("reticent store ", "", "backup")]
 )
-def test_powershell_is_answered_too(house, line, word, first):
+def test_powershell_completes_too(folder, line, word, first):
     asked = {"RETICENT_COMPLETE_LINE": line, "RETICENT_COMPLETE_WORD": word}
-    code, out, _ = run(cwd=house, _RETICENT_COMPLETE="powershell_complete", **asked)
+    code, out, _ = run(cwd=folder, _RETICENT_COMPLETE="powershell_complete", **asked)
     assert code == 0
     assert out.splitlines()[0].startswith(f"{first}\t")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
-def test_the_script_of_each_shell_names_the_command(house, shell):
-    code, out, _ = run("--show-completion", shell, cwd=house, SHELL="")
+def test_the_script_of_each_shell_names_the_command(folder, shell):
+    code, out, _ = run("--show-completion", shell, cwd=folder, SHELL="")
     assert code == 0
     assert "_RETICENT_COMPLETE" in out
     assert f"{shell}_complete" in out
 
 
-def test_a_shell_that_is_not_known_is_wrong_usage(house):
-    assert run("--show-completion", cwd=house, SHELL="")[0] == 2
-    assert run("--install-completion", "csh", cwd=house)[0] == 2
+def test_a_shell_that_is_not_known_is_wrong_usage(folder):
+    assert run("--show-completion", cwd=folder, SHELL="")[0] == 2
+    assert run("--install-completion", "csh", cwd=folder)[0] == 2
 
 
 @pytest.mark.skipif(os.name == "nt" or not shutil.which("bash"), reason="needs bash")
-def test_what_is_installed_completes_in_bash_and_stands_there_once(tmp_path):
+def test_the_installed_completion_works_in_bash_and_is_installed_once(tmp_path):
     (tmp_path / ".bashrc").write_text("# mine")
     program = tmp_path / "reticent"
     program.write_text("#!/bin/sh\nexec " + " ".join(map(shlex.quote, COMMAND)) + ' "$@"\n')
@@ -136,21 +136,21 @@ def test_the_page_of_exit_codes_is_the_errors(request):
         assert codes[error.__name__] == str(error.exit_code)
 
 
-def test_the_shell_completes_files_where_data_or_a_store_is_named(house):
+def test_the_shell_completes_files_where_data_or_a_store_is_named(folder):
     for words in ("reticent anonymize h", "reticent stream h", "reticent ask h", "reticent ledger h"):
         place = str(len(words.split()) - 1)
-        code, out, _ = run(cwd=house, _RETICENT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=place)
+        code, out, _ = run(cwd=folder, _RETICENT_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=place)
         assert (code, out.splitlines()) == (0, ["file,h"]), words
 
 
-def test_who_reads_no_further_is_no_error(house):
+def test_a_closed_pipe_is_no_error(folder):
     line = f"{shlex.join(COMMAND)} policy schema | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], cwd=house, capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full device")  # noqa: PTH110
-def test_an_output_that_takes_nothing_is_no_bug_of_ours(house):
+def test_a_full_output_is_no_internal_error(folder):
     with open("/dev/full", "w") as full:  # noqa: PTH123
         done = subprocess.run(
             [*COMMAND, "policy", "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -160,17 +160,17 @@ def test_an_output_that_takes_nothing_is_no_bug_of_ours(house):
     assert "bug" not in done.stderr
 
 
-def test_a_terminal_without_umlauts_shows_them_in_another_way(house):
-    (house / "u.csv").write_text(
+def test_a_terminal_without_umlauts_shows_substitutes(folder):
+    (folder / "u.csv").write_text(
         "Alter,Ort,Diagnose\n" + "40,Köln,Röteln\n41,Bonn,Grippe\n40,Köln,Grippe\n41,Bonn,Röteln\n" * 15,
         encoding="utf-8",
     )
-    (house / "u.yaml").write_text(
+    (folder / "u.yaml").write_text(
         "version: 1\ncolumns: {Alter: quasi, Ort: quasi, Diagnose: sensitive}\nprivacy: {l: 2}\ntable: {method: anatomy}\n"
     )
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    assert run("anonymize", "u.csv", "-p", "u.yaml", "-o", "u", cwd=house, **ascii_only)[0] == 0
-    code, out, err = run("ask", "u", "--by", "Ort", cwd=house, **ascii_only)
+    assert run("anonymize", "u.csv", "-p", "u.yaml", "-o", "u", cwd=folder, **ascii_only)[0] == 0
+    code, out, err = run("ask", "u", "--by", "Ort", cwd=folder, **ascii_only)
     assert (code, "K\\xf6ln" in out) == (0, True), err
 
 
@@ -184,16 +184,16 @@ def test_a_terminal_without_umlauts_shows_them_in_another_way(house):
         ("privacy: {l: 300}\nprior: {file: h.prior.csv}\nevolving: {method: veil}", "at most 254 candidates"),
     ],
 )
-def test_a_wrong_kind_of_setting_is_named_in_plain_words(house, change, told):
-    lines = (house / "h.policy.yaml").read_text().split("privacy:")[0]
-    (house / "wrong.yaml").write_text(lines + change + "\n")
-    code, _, err = run("policy", "check", "wrong.yaml", cwd=house)
+def test_a_wrong_kind_of_setting_is_named_in_plain_words(folder, change, told):
+    lines = (folder / "h.policy.yaml").read_text().split("privacy:")[0]
+    (folder / "wrong.yaml").write_text(lines + change + "\n")
+    code, _, err = run("policy", "check", "wrong.yaml", cwd=folder)
     assert code == 2
     assert told in err
 
 
-def test_what_is_missing_or_unknown_is_named(house):
-    assert run("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "here", cwd=house)[0] == 0
+def test_what_is_missing_or_unknown_is_named(folder):
+    assert run("anonymize", "h.csv", "-p", "h.policy.yaml", "-o", "here", cwd=folder)[0] == 0
     for words, code, told in (
         (("export", "here", "nonsense://x"), 2, "not a supported database"),
         (("store", "restore", "nobody.db", "new.db"), 5, "no such file"),
@@ -201,5 +201,5 @@ def test_what_is_missing_or_unknown_is_named(house):
         (("prior", "h.csv", "-p", "h.policy.yaml", "-o", "p.csv", "--epsilon", "nan"), 2, "must be a finite number"),
         (("ask", "here", "--value", "i10"), 2, "Did you mean 'I10'?"),
     ):
-        found, _, err = run(*words, cwd=house)
+        found, _, err = run(*words, cwd=folder)
         assert (found, told in err) == (code, True), err

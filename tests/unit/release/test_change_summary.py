@@ -26,7 +26,7 @@ def policy(method="local", **privacy):
     )
 
 
-def told(method="local", table=TABLE, **privacy):
+def summarize(method="local", table=TABLE, **privacy):
     rules = policy(method, **privacy)
     release = reticent.anonymize(table, rules, seed=1)
     columns = column_changes(release, table, rules)
@@ -35,14 +35,14 @@ def told(method="local", table=TABLE, **privacy):
 
 @pytest.mark.parametrize("method", ["local", "optimal", "mondrian"])
 def test_every_cell_is_exact_coarser_or_hidden(method):
-    columns, words = told(method)
+    columns, words = summarize(method)
     for one in columns.values():
         assert one.exact + one.coarser + one.hidden == pytest.approx(1)
     assert "CANARY" not in " ".join(words)
 
 
 def test_the_states_of_columns():
-    columns, words = told()
+    columns, words = summarize()
     assert (columns["sex"].state, columns["age"].state, columns["town"].state) == ("kept", "coarser", "suppressed")
     text = "\n".join(words)
     assert "Suppressed in all records (*): town." in text
@@ -54,11 +54,11 @@ def test_the_states_of_columns():
 
 def test_missing_cells_are_exact_and_a_star_is_not():
     table = TABLE.set_column(1, "age", pa.array([None, "30"] * (ROWS // 2)))
-    columns, _ = told("local", table)
+    columns, _ = summarize("local", table)
     assert columns["age"].exact == 1
 
 
-def test_who_was_left_out_and_why():
+def test_suppressed_records_are_counted_with_the_reason():
     odd = pa.concat_tables([TABLE.slice(0, ROWS - 1), TABLE.slice(ROWS - 1).set_column(0, "sex", pa.array(["X"]))])
     rules = policy("optimal", k=5, suppression=0.05)
     release = reticent.anonymize(odd, rules, seed=1)
@@ -66,5 +66,5 @@ def test_who_was_left_out_and_why():
     assert any("1 of 60 records were suppressed (1.7%): 1 fit in no class" in line for line in words)
 
 
-def test_releases_that_keep_quasi_identifiers_have_no_damage():
-    assert told("anatomy", l=2)[0] == {}
+def test_releases_that_keep_quasi_identifiers_have_no_changes():
+    assert summarize("anatomy", l=2)[0] == {}

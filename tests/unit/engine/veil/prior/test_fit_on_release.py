@@ -1,4 +1,4 @@
-"""Priors from the very records that they veil: told levels, noise everywhere, nothing measured."""
+"""Priors from the records that they protect: given levels, noise in every count, nothing measured."""
 
 import numpy as np
 import pyarrow as pa
@@ -33,19 +33,19 @@ def records(n=3000, seed=1):
     return pa.table({"id": ids, "sex": rng.choice(["f", "m"], n), "age": ages, "ill": rng.choice(list("abcdefgh"), n)})
 
 
-def test_a_warmup_gives_a_house_that_says_what_it_cost(tmp_path):
+def test_a_warmup_gives_a_parameter_set_that_states_its_epsilon(tmp_path):
     rules = policy(tmp_path, file="prior.csv", warmup=3000, by=["sex", "age"], epsilon=2)
     write_fit(fit_warmup(rules, records(), np.random.default_rng(1)), tmp_path / "prior.csv")
-    house = VeilParameters.of(rules, "stream")
-    assert house.by == ("sex", "age")
-    assert {cells[1] for cells in house.strata} == {"[0, 50)", "[50, 100)", "*"}
-    assert house.epsilon == 2
-    words = " ".join(guarantee(house).not_covered)
+    parameters = VeilParameters.of(rules, "stream")
+    assert parameters.by == ("sex", "age")
+    assert {cells[1] for cells in parameters.strata} == {"[0, 50)", "[50, 100)", "*"}
+    assert parameters.epsilon == 2
+    words = " ".join(guarantee(parameters).not_covered)
     assert "epsilon = 2" in words
     assert "computed from the released persons" in words
     assert "was not measured" in words
-    _, rows = house.levels.publish(records())
-    assert len(np.unique(rows)) == 4
+    _, strata = parameters.levels.publish(records())
+    assert len(np.unique(strata)) == 4
 
 
 def test_every_count_has_noise_and_no_stratum_is_grown():
@@ -72,7 +72,7 @@ def test_the_file_is_read_back_with_its_report(tmp_path):
     assert read_strata(tmp_path / "prior.csv").by == ("sex",)
 
 
-def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
+def test_a_stratum_that_noise_left_empty_still_offers_its_values(tmp_path):
     shares = np.array([[0.5, 0.5], [1.0, 0.0]])
     prior = Prior(("a", "b"), ({"sex": "f"}, {}), shares, np.array([0.0, 10.0]))
     write_prior(prior, tmp_path / "prior.csv")
@@ -80,7 +80,7 @@ def test_a_row_that_noise_left_empty_still_offers_its_values(tmp_path):
     assert strata["f",] == {"a": 0.5, "b": 0.5}
 
 
-def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path):
+def test_a_prior_that_the_warmup_has_not_written_yet_is_refused_with_a_hint(tmp_path):
     with pytest.raises(PolicyError, match="does not exist yet"):
         VeilParameters.of(policy(tmp_path, file="prior.csv", warmup=1000), "stream")
     with pytest.raises(PolicyError, match="warmup also needs file"):
@@ -88,13 +88,13 @@ def test_a_prior_that_is_still_waited_for_is_missed_with_the_way_to_it(tmp_path)
 
 
 def returning(n=6000, seed=1):
-    """Everybody comes twice and mostly has the same again."""
+    """Every person has two records, mostly with the same value."""
     rng, first = np.random.default_rng(seed + 100), records(n, seed)
     ill = np.where(rng.random(n) < 0.8, np.array(first["ill"].to_pylist()), rng.choice(list("abcdefgh"), n))
     return pa.concat_tables([first, first.set_column(3, "ill", pa.array(ill))])
 
 
-def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
+def test_a_kernel_is_fitted_only_if_persons_return():
     fits = [
         fit_on_release(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
         for table in (returning(), records(6000))
@@ -106,10 +106,10 @@ def test_a_kernel_is_counted_where_persons_come_again_and_only_there():
     stays = np.array([kernel.kernel.stay for kernel in kernels[:5]])
     assert abs(stays[:, :8].mean() - 0.825) < 0.03
     assert (stays.std(axis=0) > 0).all()  # noise
-    assert {kernel.persons for kernel in kernels[:5]} == {None}  # their number would cost, too
+    assert {kernel.persons for kernel in kernels[:5]} == {None}  # their number would cost epsilon too
 
 
-def test_of_few_persons_everybody_stays_with_one_probability():
+def test_few_persons_get_one_stay_probability_for_all_values():
     fits = [
         fit_on_release(table, policy(), l=3, epsilon=1.0, kernel=True, rng=np.random.default_rng(seed))
         for table in (returning(2000), records(2000))
@@ -146,31 +146,31 @@ def in_wards(n, wards, ills="abcdefgh"):
     return table.set_column(3, "ill", pa.array(rng.choice(list(ills), n)))
 
 
-def test_columns_are_chosen_as_far_as_the_number_of_persons_carries():
+def test_the_number_of_persons_limits_the_chosen_columns():
     def chosen(n):
         table, rng = in_wards(n, 16), np.random.default_rng(1)
         return set(fit_on_release(table, WARDS, l=3, epsilon=1.0, rng=rng).prior.columns)
 
-    assert chosen(2_000) == {"sex", "age"}  # before others, though the ward would leave full rows beside either
+    assert chosen(2_000) == {"sex", "age"}  # before others, although the ward would leave full strata with either
     assert chosen(20_000) == {"sex", "age", "ward"}
 
 
-def test_a_prior_that_would_offer_too_few_truths_is_refused(monkeypatch):
+def test_a_prior_with_too_high_an_omission_rate_is_refused(monkeypatch):
     table = in_wards(20_000, 40, "abcdefghijklmnopqrstuvwxyz1234")
 
-    def rows():
+    def count_strata():
         return len(
             fit_on_release(table, WARDS, l=3, by=["ward"], epsilon=0.3, rng=np.random.default_rng(1)).prior.strata
         )
 
-    assert rows() < 40  # wards that are too small stand together
+    assert count_strata() < 40  # wards that are too small are merged
     monkeypatch.setattr("reticent.engine.veil.prior.fit_on_release._min_persons", lambda past: past.min_records)
     with pytest.raises(GuaranteeError, match="omission rate would be"):
-        rows()
+        count_strata()
 
 
-def test_a_row_of_hardly_anybody_offers_what_is_frequent_everywhere():
-    """Forty of 6,000: less than noise tells apart. They were all shown one value, three times, which two thirds of them do not have."""
+def test_a_very_small_stratum_offers_what_is_frequent_everywhere():
+    """Noise hides forty of 6,000 persons: their stratum must not offer a single value, which most of them do not have."""
     n, rng = 6000, np.random.default_rng(5)
     sexes = np.array(["f", "m"])[rng.integers(0, 2, n)]
     sexes[:40] = "x"

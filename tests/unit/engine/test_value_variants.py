@@ -1,4 +1,4 @@
-"""Spellings of one value are not several values in what keeps changing: evolving tables, streams, priors."""
+"""Variants of one value count as one value in evolving tables, streams and priors."""
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ def test_an_evolving_table_refuses_variants_of_what_it_holds(method):
     assert engine.counts.withheld + engine.counts.published <= 4
 
 
-def test_an_evolving_table_merges_them_where_the_policy_says_so():
+def test_an_evolving_table_merges_variants_if_the_policy_says_so():
     engine = table(MERGED, "indexed")
     engine.insert(rows("HIV", "gout", "flu", "gout"))
     engine.insert(rows("hiv ", "Gout", first=4))
@@ -61,7 +61,7 @@ def test_a_stream_reads_a_variant_as_what_came_first(tmp_path):
     assert engine.values.labels == ["HIV", "flu", "gout", "asthma"]
 
 
-def test_castle_publishes_one_spelling(tmp_path):
+def test_castle_publishes_one_variant(tmp_path):
     engine = stream(tmp_path, "castle", "value,count\nHIV,5\n", k=2)
     ills = ["HIV", "hiv ", "Hiv", "HIV", "gout", "Gout"] * 5
     releases = [*engine.push(rows(*ills)), *engine.close()]
@@ -90,7 +90,7 @@ def test_a_past_with_variants_is_refused_or_merged():
 
 
 @pytest.mark.parametrize(("merged", "codes"), [(True, [0, 0, 2, 1]), (False, [-1, 0, -1, 1])])
-def test_a_veiled_stream_knows_a_spelling_of_what_its_prior_holds(merged, codes):
+def test_a_veiled_stream_recognizes_variants_of_values_of_its_prior(merged, codes):
     columns = COLUMNS | {"ill": {"role": "sensitive", "normalize": merged}}
     domain = Domain(["E11.9", "gout", "flu"], Policy.from_dict(POLICY | {"columns": columns}), "ill")
     assert domain.codes(["E119", "E11.9", "Gout", "flu"]) == codes

@@ -1,4 +1,4 @@
-"""A rehearsal on some persons: which they are, what it finds, and that the release is searched on all of them."""
+"""A pilot run on a sample of persons: whom it takes, what it finds, and that the release is searched on all records."""
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +56,7 @@ def runs(monkeypatch):
     return seen
 
 
-def test_some_persons_with_all_their_records_whatever_the_order(large):
+def test_the_sample_has_whole_persons_whatever_the_order_of_rows(large):
     table = visits()
     other = table.take(pa.array(np.random.default_rng(2).permutation(table.num_rows)))
     some = [pilot_run.sample_persons(EncodedTable.from_table(policy(), rows)) for rows in (table, other)]
@@ -69,17 +69,17 @@ def test_some_persons_with_all_their_records_whatever_the_order(large):
     assert int(some[0].people.times.sum()) == some[0].rows
 
 
-def test_all_records_are_searched_from_where_the_rehearsal_ended(large, runs):
-    """What each wrong start costs on all records was most of the minute: a table of two million lost five times as much."""
+def test_the_search_of_all_records_starts_where_the_pilot_run_ended(large, runs):
+    """Otherwise wrong starts on all records take most of the time, and a large table loses much more."""
     table = visits()
     release = anonymize(table, policy("mondrian"), seed=1)
-    whole = [apart for rows, apart in runs if rows == table.num_rows]
-    assert min(whole) > 6  # without a rehearsal: 3, then 12
+    whole = [persons for rows, persons in runs if rows == table.num_rows]
+    assert min(whole) > 6  # without a pilot run: 3, then 12
     assert whole[-1] == 1500  # by whole persons
     assert verify(release, policy("mondrian"), original=table).holds
 
 
-def test_a_search_that_cannot_end_in_time_is_not_begun(large, monkeypatch):
+def test_a_search_that_cannot_finish_in_time_is_not_started(large, monkeypatch):
     monkeypatch.setattr(pilot_run, "_seconds_since", lambda *_: 1000.0)
     table = visits()
     tried = anonymize(table, policy(), seed=1).explain["tried"]
@@ -89,17 +89,17 @@ def test_a_search_that_cannot_end_in_time_is_not_begun(large, monkeypatch):
 
 def test_the_release_of_a_large_table_loses_no_more(large, monkeypatch):
     table = visits()
-    rehearsed = anonymize(table, policy(), seed=1)
-    assert verify(rehearsed, policy(), original=table).holds
+    with_pilot = anonymize(table, policy(), seed=1)
+    assert verify(with_pilot, policy(), original=table).holds
     monkeypatch.setattr(pilot_run, "LARGE_TABLE", 10**9)
-    assert rehearsed.metrics["loss"] <= 1.05 * anonymize(table, policy(), seed=1).metrics["loss"]
+    assert with_pilot.metrics["loss"] <= 1.05 * anonymize(table, policy(), seed=1).metrics["loss"]
 
 
 def test_small_tables_are_searched_as_they_are(large):
     assert pilot_run.sample_persons(EncodedTable.from_table(policy(), visits(100))) is None
 
 
-def test_tables_of_single_records_are_rehearsed_too(large):
+def test_tables_of_single_records_get_a_pilot_run_too(large):
     names = ("born", "town", "day", "ill")
     once = visits().group_by("patient", use_threads=False).aggregate([(name, "first") for name in names])
     once = once.rename_columns(["patient", *names])

@@ -1,4 +1,4 @@
-"""What a session makes of silence."""
+"""How a session treats silence of the broker."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def clock(monkeypatch):
     return pass_
 
 
-def watching(consumer: Consumer, *partitions: int) -> liveness.LivenessCheck:
+def liveness_check(consumer: Consumer, *partitions: int) -> liveness.LivenessCheck:
     made = liveness.LivenessCheck(consumer, "in", 10.0)
     made.track(partitions)
     return made
 
 
-def test_records_that_do_not_come_end_a_session(clock):
-    made = watching(Consumer(end=8), 0)
+def test_missing_records_end_a_session(clock):
+    made = liveness_check(Consumer(end=8), 0)
     clock(11)
     with pytest.raises(SessionLostError, match="shard 0"):
         made.check({0: 7})
     assert not made.is_healthy
 
 
-def test_a_partition_that_is_read_to_its_end_is_left_in_peace(clock):
+def test_a_partition_that_is_read_to_its_end_is_not_checked(clock):
     consumer = Consumer(end=8)
-    made = watching(consumer, 0, 1)
+    made = liveness_check(consumer, 0, 1)
     for _ in range(9):
         clock(3)
         made.note_activity(1)  # records come of this one: nobody needs to ask
@@ -65,8 +65,8 @@ def test_a_partition_that_is_read_to_its_end_is_left_in_peace(clock):
     assert set(consumer.asked) == {0, -1}
 
 
-def test_what_is_taken_back_is_to_come_again(clock):
-    made = watching(Consumer(end=8), 0)
+def test_records_that_were_taken_back_are_expected_again(clock):
+    made = liveness_check(Consumer(end=8), 0)
     made.note_activity(0, end=8)
     made.track([0])
     clock(11)
@@ -76,7 +76,7 @@ def test_what_is_taken_back_is_to_come_again(clock):
 
 def test_a_consumer_that_stays_out_of_its_group_ends_a_session(clock):
     consumer = Consumer(member="")
-    made = watching(consumer)
+    made = liveness_check(consumer)
     clock(9)
     made.check({})
     consumer.member = "m2"
@@ -92,7 +92,7 @@ def test_a_consumer_that_stays_out_of_its_group_ends_a_session(clock):
 
 def test_a_worker_without_a_shard_asks_whether_anybody_is_there(clock):
     consumer = Consumer(end=8)
-    made = watching(consumer)
+    made = liveness_check(consumer)
     clock(11)
     made.check({})
     assert consumer.asked == [0]

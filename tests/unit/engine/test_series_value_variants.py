@@ -1,4 +1,4 @@
-"""Spellings of one value are not several values in a series either."""
+"""Variants of one value count as one value in a series."""
 
 from dataclasses import replace
 
@@ -41,7 +41,7 @@ def test_variants_are_refused_or_merged():
     assert "Gout" not in release.tables["data"]["ill"].to_pylist()
 
 
-def test_the_judge_refutes_groups_of_spellings():
+def test_the_verifier_refutes_groups_of_variants():
     policy = Policy.from_dict(POLICY)
     release = cut(policy, "flu", "gout", "ulcer")
     assert verify(release, policy).holds
