@@ -1,12 +1,6 @@
 """The kernels equal their reference implementations."""
 
-<<<<<<< HEAD
-import evolving_reference as twins
-||||||| 28b2edb8
-import evolving_twins as twins
-=======
 import evolving_reference as reference
->>>>>>> w1
 import numpy as np
 import pytest
 from hypothesis import given, settings

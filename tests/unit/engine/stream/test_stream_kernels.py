@@ -73,22 +73,10 @@ def test_delay_free_equals_the_reference_implementation(pool, literal, retire, p
     weights = inclusion_probabilities([max(1, c) for c in counts], l).tolist() if pool == "matched" else counts
     rows = tuples(people, 300, len(counts), people)
     core = delay_free(pool, weights, l, retire_after=retire, literal=literal)
-<<<<<<< HEAD
-    seqs, qis, _, codes = arrays(rows)
-    twin = DelayFreeReference(Keyed(KEY), Keyed(derive(KEY, 2)), l, pool, weights, retire, literal)
-    expected = twin_run(twin, [(s, q, c) for s, q, _, c in rows])
-    assert read(core.push(seqs, qis, codes)) == expected
-||||||| 28b2edb8
-    seqs, qis, _, codes = arrays(rows)
-    twin = DelayFreeTwin(Keyed(KEY), Keyed(derive(KEY, 2)), l, pool, weights, retire, literal)
-    expected = twin_run(twin, [(s, q, c) for s, q, _, c in rows])
-    assert read(core.push(seqs, qis, codes)) == expected
-=======
     seqs, quasi, _, codes = arrays(rows)
     reference = DelayFreeReference(Keyed(KEY), Keyed(derive(KEY, 2)), l, pool, weights, retire, literal)
     expected = run_reference(reference, [(s, q, c) for s, q, _, c in rows])
     assert read(core.push(seqs, quasi, codes)) == expected
->>>>>>> w1
 
 
 def build():

@@ -4,13 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-<<<<<<< HEAD
-import veil_reference as twin
-||||||| 28b2edb8
-import veil_twin as twin
-=======
 import veil_reference as reference
->>>>>>> w1
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -45,13 +39,7 @@ counts = st.lists(st.one_of(st.just(0), st.integers(0, 20), st.integers(0, 2**64
 @example([1, 0, 2**64 - 1], 5)
 def test_segments_equal_the_reference_and_sum_exactly(counts, l):
     units = veil.segments_of_counts(u64([counts]).reshape(1, -1), l=l)[0].tolist()
-<<<<<<< HEAD
-    assert units == twin.segments(counts, l)
-||||||| 28b2edb8
-    assert units == twin.stretches(counts, l)
-=======
     assert units == reference.segments(counts, l)
->>>>>>> w1
     assert sum(units) == l * ONE
     assert all(not units[v] for v, count in enumerate(counts) if not count)
     assert all(abs(units[v] - Fraction(count * l * ONE, sum(counts))) < 1 for v, count in enumerate(counts))
@@ -62,16 +50,8 @@ def test_a_stratum_without_counts_is_refused():
         veil.segments_of_counts(u64([1, 2, 0, 0]).reshape(2, 2), l=2)
 
 
-<<<<<<< HEAD
-def test_random_orders_equal_the_twin():
-    assert veil.random_permutations(139, count=7, seed=KEY).tolist() == twin.random_permutations(139, 7, KEY)
-||||||| 28b2edb8
-def test_random_orders_equal_the_twin():
-    assert veil.random_permutations(139, count=7, seed=KEY).tolist() == twin.random_orders(139, 7, KEY)
-=======
 def test_random_permutations_equal_the_reference():
     assert veil.random_permutations(139, count=7, seed=KEY).tolist() == reference.random_permutations(139, 7, KEY)
->>>>>>> w1
 
 
 LEVELS = [[0, 0, 1, 1, 2, 2, 3, 3, 3], [0, 0, 1, 1, 1, 1, 0, 0, 0], [0] * 9]
@@ -79,13 +59,7 @@ LEVELS = [[0, 0, 1, 1, 2, 2, 3, 3, 3], [0, 0, 1, 1, 1, 1, 0, 0, 0], [0] * 9]
 
 def test_hierarchy_permutations_equal_the_reference():
     core = veil.hierarchy_permutations(array(LEVELS, np.uint32), count=64, seed=KEY)
-<<<<<<< HEAD
-    assert core.tolist() == twin.hierarchy_permutations(LEVELS, 64, KEY)
-||||||| 28b2edb8
-    assert core.tolist() == twin.hierarchy_orders(LEVELS, 64, KEY)
-=======
     assert core.tolist() == reference.hierarchy_permutations(LEVELS, 64, KEY)
->>>>>>> w1
     assert len({tuple(order) for order in core.tolist()}) > 50
 
 
@@ -99,19 +73,9 @@ def parameter_sets(draw):
     """Parameters for the core and the reference: strata with frequent and unseen values, a kernel or none."""
     size, l = draw(st.integers(2, 9)), draw(st.integers(2, 6))
     small = st.lists(st.integers(0, 5) | st.just(40), min_size=size, max_size=size).filter(any)
-<<<<<<< HEAD
-    rows = [twin.segments(row, l) for row in draw(st.lists(small, min_size=1, max_size=3))]
-    orders = twin.random_permutations(size, draw(st.integers(1, 4)), SEED)
-    return l, rows, orders, draw(kernels(size))
-||||||| 28b2edb8
-    rows = [twin.stretches(row, l) for row in draw(st.lists(small, min_size=1, max_size=3))]
-    orders = twin.random_orders(size, draw(st.integers(1, 4)), SEED)
-    return l, rows, orders, draw(kernels(size))
-=======
     rows = [reference.segments(row, l) for row in draw(st.lists(small, min_size=1, max_size=3))]
     permutations = reference.random_permutations(size, draw(st.integers(1, 4)), SEED)
     return l, rows, permutations, draw(kernels(size))
->>>>>>> w1
 
 
 @st.composite
@@ -162,28 +126,12 @@ def test_candidates_equal_the_reference(parameters, data):
     assert core.is_offered(u32(at), i32(values)).tolist() == offers
 
 
-<<<<<<< HEAD
-def check(sights, memories):
-    assert sights.candidates.tolist() == [sorted(memory.slots) for memory in memories]
-    assert [row.tobytes() for row in sights.memories] == [memory.to_bytes() for memory in memories]
-    assert sights.offered.tolist() == [memory.true_slot is not None for memory in memories]
-    assert sights.strata.tolist() == [memory.stratum for memory in memories]
-    assert sights.events.tolist() == [memory.event for memory in memories]
-||||||| 28b2edb8
-def check(sights, memories):
-    assert sights.candidates.tolist() == [sorted(memory.slots) for memory in memories]
-    assert [row.tobytes() for row in sights.memories] == [memory.to_bytes() for memory in memories]
-    assert sights.offered.tolist() == [memory.truth is not None for memory in memories]
-    assert sights.strata.tolist() == [memory.row for memory in memories]
-    assert sights.events.tolist() == [memory.event for memory in memories]
-=======
 def check(drawn, memories):
     assert drawn.candidates.tolist() == [sorted(memory.slots) for memory in memories]
     assert [row.tobytes() for row in drawn.memories] == [memory.to_bytes() for memory in memories]
     assert drawn.offered.tolist() == [memory.true_slot is not None for memory in memories]
     assert drawn.strata.tolist() == [memory.stratum for memory in memories]
     assert drawn.events.tolist() == [memory.event for memory in memories]
->>>>>>> w1
 
 
 @given(parameter_sets(), st.data())
@@ -211,19 +159,9 @@ def test_trajectories_equal_the_reference(parameters, data):
 def test_persons_who_follow_the_kernel_stay_offered():
     """Long trajectories with steps drawn from the kernel: nobody is lost, and the true value is among the candidates."""
     rng = np.random.default_rng(5)
-<<<<<<< HEAD
-    rows = [twin.segments([5, 1, 1, 3, 0, 2], 3)]
-    kernel = twin.Shares([ONE // 2] * 5 + [0], ONE // 2, [0, 0, 0, 1, 1, 1])
-    core, plain = both((3, rows, twin.random_permutations(6, 4, SEED), kernel))
-||||||| 28b2edb8
-    rows = [twin.stretches([5, 1, 1, 3, 0, 2], 3)]
-    kernel = twin.Shares([ONE // 2] * 5 + [0], ONE // 2, [0, 0, 0, 1, 1, 1])
-    core, plain = both((3, rows, twin.random_orders(6, 4, SEED), kernel))
-=======
     rows = [reference.segments([5, 1, 1, 3, 0, 2], 3)]
     kernel = reference.Shares([ONE // 2] * 5 + [0], ONE // 2, [0, 0, 0, 1, 1, 1])
     core, plain = both((3, rows, reference.random_permutations(6, 4, SEED), kernel))
->>>>>>> w1
     persons, values = u64(range(300)), i32(rng.choice([0, 1, 2, 3, 5], 300))
     drawn = core.begin(persons, u32([0] * 300), values)
     for kind in ["visit", "correction", "visit", "visit"]:
@@ -243,16 +181,8 @@ def test_no_question_is_asked_twice_for_a_person():
             return super().below(*question)
 
     asked = []
-<<<<<<< HEAD
-    kernel = twin.Shares([ONE // 2] * 4, ONE // 2, [0, 0, 1, 1])
-    plain = twin.Veil(Recorder(KEY), 3, [twin.segments([1, 2, 3, 4], 3)], [[0, 1, 2, 3]], kernel)
-||||||| 28b2edb8
-    kernel = twin.Shares([ONE // 2] * 4, ONE // 2, [0, 0, 1, 1])
-    plain = twin.Veil(Recorder(KEY), 3, [twin.stretches([1, 2, 3, 4], 3)], [[0, 1, 2, 3]], kernel)
-=======
     kernel = reference.Shares([ONE // 2] * 4, ONE // 2, [0, 0, 1, 1])
     plain = reference.Veil(Recorder(KEY), 3, [reference.segments([1, 2, 3, 4], 3)], [[0, 1, 2, 3]], kernel)
->>>>>>> w1
     memories = [plain.begin(person, 0, 2) for person in range(5)]
     for _ in range(6):
         memories = [plain.step(person, memory, 2) for person, memory in enumerate(memories)]
