@@ -70,7 +70,7 @@ mutants: setup
 stress: setup
 	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_FAULTS=0 RETICENT_KILLS=100 RETICENT_HTTP_KILLS=60 RETICENT_STREAM_KILLS=200 \
 	RETICENT_EVOLVE_KILLS=100 RETICENT_RESTORES=100 RETICENT_HOSTILE=200 RETICENT_SERIES=1000 $(BIN)/python -m pytest -q -s \
-	  tests/integration/test_bit_flips.py tests/integration/test_faults.py tests/integration/test_generations.py tests/integration/test_mllp.py \
+	  tests/integration/test_bit_flips.py tests/integration/test_faults.py tests/integration/test_store_epochs.py tests/integration/test_mllp.py \
 	  tests/integration/test_stream_crash.py tests/integration/test_evolve_store.py tests/service/test_streams_api.py tests/browser/test_hostile.py \
 	  tests/property/test_series_intersections.py
 
