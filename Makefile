@@ -55,10 +55,14 @@ test: setup $(VENV)/.spark $(VENV)/.fuzz
 	cargo test --quiet --manifest-path core/Cargo.toml --no-default-features --lib
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Old words in file names, names, prose and public names; functions named by a participle.
+WORDS := $(BIN)/python scripts/words && $(BIN)/python scripts/words --participles
+
 # For use after every change; it prints its time. No Spark, Kafka, PostgreSQL or browser.
 QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce
 check: setup
 	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
+	&& $(WORDS) \
 	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
 	&& echo "make check: $$(($$(date +%s) - started)) s"
 
@@ -84,6 +88,7 @@ lint: setup $(VENV)/.spark
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(WORDS)
 	cargo fmt --check --manifest-path core/Cargo.toml
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets -- -D warnings
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets --no-default-features -- -D warnings
