@@ -170,7 +170,7 @@ def check_counts(
         return [Finding("the manifest's counts are whole numbers", holds=False)]
     given, published, withheld, suppressed = sums
     total = published + withheld + suppressed
-    findings = [
+    findings: list[Finding] = [
         FormCheck(
             "the tables have as many rows as the manifest says are published", rows == published, rows, published
         ),
