@@ -55,10 +55,14 @@ test: setup $(VENV)/.spark $(VENV)/.fuzz
 	cargo test --quiet --manifest-path core/Cargo.toml --no-default-features --lib
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# Old words in file names, names, prose and public names; functions named by a participle.
+WORDS := $(BIN)/python scripts/words && $(BIN)/python scripts/words --participles
+
 # For use after every change; it prints its time. No Spark, Kafka, PostgreSQL or browser.
 QUICK := tests/unit tests/laws tests/docs/test_site.py --ignore tests/unit/reproduce
 check: setup
 	@started=$$(date +%s) && $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports \
+	&& $(WORDS) \
 	&& $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow" $(QUICK) \
 	&& echo "make check: $$(($$(date +%s) - started)) s"
 
@@ -70,7 +74,7 @@ mutants: setup
 stress: setup
 	RETICENT_FLIPS=1000 RETICENT_TORN=1000 RETICENT_FAULTS=0 RETICENT_KILLS=100 RETICENT_HTTP_KILLS=60 RETICENT_STREAM_KILLS=200 \
 	RETICENT_EVOLVE_KILLS=100 RETICENT_RESTORES=100 RETICENT_HOSTILE=200 RETICENT_SERIES=1000 $(BIN)/python -m pytest -q -s \
-	  tests/integration/test_bit_flips.py tests/integration/test_faults.py tests/integration/test_generations.py tests/integration/test_mllp.py \
+	  tests/integration/test_bit_flips.py tests/integration/test_faults.py tests/integration/test_store_epochs.py tests/integration/test_mllp.py \
 	  tests/integration/test_stream_crash.py tests/integration/test_evolve_store.py tests/service/test_streams_api.py tests/browser/test_hostile.py \
 	  tests/property/test_series_intersections.py
 
@@ -84,6 +88,7 @@ lint: setup $(VENV)/.spark
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(WORDS)
 	cargo fmt --check --manifest-path core/Cargo.toml
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets -- -D warnings
 	cargo clippy --quiet --manifest-path core/Cargo.toml --all-targets --no-default-features -- -D warnings

@@ -129,8 +129,8 @@ def models(quick: bool) -> Iterator[tuple[str, Any, str]]:  # noqa: FBT001
 def model(table: pa.Table, columns: dict[str, Any], target: str) -> dict[str, Any]:
     """Return areas under the curve on held-out original rows: learned from the original, and from releases at k = 5."""
     rng = np.random.default_rng(1)
-    held = rng.random(table.num_rows) < 0.3
-    train, test = table.filter(pa.array(~held)), table.filter(pa.array(held))
+    test_rows = rng.random(table.num_rows) < 0.3
+    train, test = table.filter(pa.array(~test_rows)), table.filter(pa.array(test_rows))
     figures: dict[str, Any] = {"original": area([train], test, target)}
     for name, settings in {"auto": {}, "auto, for the model": {"purpose": "model", "target": target}}.items():
         start = time.perf_counter()

@@ -100,13 +100,13 @@ def _stream(folder: Path, data: Path, times: int) -> None:
 def _push(folder: Path, body: bytes, times: int) -> None:
     store = str(folder / f"service-{times}.db")
     with Store.open(store) as opened:
-        token = Tokens(opened).create("ways", Role.CUSTODIAN)[0]
+        token = Tokens(opened).create("paths", Role.CUSTODIAN)[0]
     files = {"prior.csv": (folder / "prior.csv").read_text(), "kernel.csv": (folder / "kernel.csv").read_text()}
     with TestClient(
         create_app(Settings(store=store, studio=False)), headers={"Authorization": f"Bearer {token}"}
     ) as client:
-        wish = {"name": "ways", "policy": (folder / "feed.policy.yaml").read_text(), "files": files}
+        wish = {"name": "paths", "policy": (folder / "feed.policy.yaml").read_text(), "files": files}
         client.post("/api/v1/streams", json=wish).raise_for_status()
         for number in range(times):
             headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": f"{number}"}
-            client.post("/api/v1/streams/ways/records", content=body, headers=headers).raise_for_status()
+            client.post("/api/v1/streams/paths/records", content=body, headers=headers).raise_for_status()

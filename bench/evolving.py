@@ -127,6 +127,6 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the ru
     """Return all figures; the seed of the data is fixed, the keys are new."""
     return {
         "methods": methods(quick=quick),
-        "veil beside indexed": veil_and_indexed(quick=quick),
+        "veil and indexed": veil_and_indexed(quick=quick),
         "single changes": singles(quick=quick),
     }

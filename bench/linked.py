@@ -50,7 +50,7 @@ figures |= {"written": sum(write(Path(folder), Path(folder + ".out")).values())}
     "verify": "told = {'holds': verify(source, Policy.load(policy)).holds}",
     "attack": """
 outcome = next(one for one in audit(source, Policy.load(policy), seed=1).outcomes if one.attack == "linked-tables")
-figures = {"persons": outcome.tried, "highest": outcome.highest, "conceded": outcome.claim, **outcome.figures}
+figures = {"persons": outcome.tried, "highest": outcome.highest, "bound": outcome.claim, **outcome.figures}
 """,
     "write fhir": "told = {'resources': sum(write_fhir_release(Path(source), Path(folder)).values())}",
     "write omop": "told = {'rows': sum(write_omop_release(Path(source), Path(folder)).values())}",

@@ -27,7 +27,7 @@ METHODS: dict[str, Callable[[World, int, Path], Opened]] = {
     "veil": releases.veil,
     "anatomy": releases.anatomy,
     "delay-free": releases.delay_free,
-    "generalized": releases.generalised,
+    "generalized": releases.generalized,
 }
 
 
@@ -69,7 +69,7 @@ def _line(opened: Opened, world: World, query: Query, *, bounded: bool) -> dict[
         "smooth": abs(received.count(query.values, query.where, smooth=True).estimate - query.count) / query.count,
         "shares": abs(shares - query.count) / query.count,
         "best": 0.6745 * np.sqrt(bound) / query.count,
-        "disclosive_columns": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= LIFT),
+        "lifted": float(max(query.lift, 1 / max(query.lift, 1e-9)) >= LIFT),
     }
 
 
@@ -111,17 +111,17 @@ def _shares(received: Any, query: Query, target: np.ndarray) -> float:
 
 def _summary(rows: list[dict[str, float]]) -> dict[str, float]:
     table = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    lifted = table["disclosive_columns"] > 0
+    lifted = table["lifted"] > 0
     out = {"queries": len(rows), "holds": table["holds"].mean(), "error": np.median(table["error"])}
     if not np.isnan(table["width"]).all():
         out |= {
             "width_over_bound": np.nanmedian(table["width"]),
             "error_smooth": np.median(table["smooth"]),
-            "error_smooth_where_it_tells": np.median(table["smooth"][lifted]),
+            "error_smooth_where_lifted": np.median(table["smooth"][lifted]),
             "error_of_shares": np.median(table["shares"]),
             "best_possible": np.nanmedian(table["best"]),
-            "error_where_it_tells": np.median(table["error"][lifted]),
-            "error_of_shares_where_it_tells": np.median(table["shares"][lifted]),
+            "error_where_lifted": np.median(table["error"][lifted]),
+            "error_of_shares_where_lifted": np.median(table["shares"][lifted]),
         }
     return {key: round(float(value), 3) for key, value in out.items()}
 

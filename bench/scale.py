@@ -1,7 +1,7 @@
 """Scale: Kafka by number of workers, Spark streams by number of shards, tables on Spark and DuckDB by number of rows.
 
     python -m bench scale                       all parts
-    python -m bench.scale PART... [--quick]     kafka, held, streams, tables, on_disk (--method, --rows)
+    python -m bench.scale PART... [--quick]     kafka, limited, streams, tables, on_disk (--method, --rows)
     python -m bench.scale large                 100 million rows on Spark, by optimal and by mondrian, verified and
     written
 
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.calibration import calibration
-from bench.scaling.kafka import held, kafka
+from bench.scaling.kafka import kafka, limited
 from bench.scaling.on_disk import on_disk
 from bench.scaling.streams import spark_streams
 from bench.scaling.tables import METHODS, spark_tables
@@ -29,7 +29,7 @@ from bench.scaling.tables import METHODS, spark_tables
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "services"))
 RESULTS = ROOT / "bench" / "results" / "scale.json"
-PARTS = ("kafka", "withheld", "streams", "tables", "on_disk")
+PARTS = ("kafka", "limited", "streams", "tables", "on_disk")
 LARGE = "large"
 KEYS = {"kafka": ["workers"], "streams": ["shards"], "tables": ["method", "rows"], "on_disk": ["method", "rows"]}
 """Keys that distinguish the figures of a part."""
@@ -50,8 +50,8 @@ def part(name: str, folder: Path, *, quick: bool, asked: Tables) -> Any:
     """Return the figures of one part."""
     if name == "kafka":
         return kafka(folder, [1, 2], 40_000 if quick else 600_000)
-    if name == "withheld":
-        return held(folder, 0.4, 1 if quick else 3, 100_000 if quick else 800_000)
+    if name == "limited":
+        return limited(folder, 0.4, 1 if quick else 3, 100_000 if quick else 800_000)
     if name == "on_disk":
         sizes = [100_000] if quick else [1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000]
         return on_disk(folder, asked.rows or sizes, asked.methods or ["optimal"])

@@ -1,9 +1,9 @@
 """Studio under load: 200 feeds push 20,500 records a second while drafts of a table with 300,000 rows are computed.
 
-`beside` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client opens
-its release, queries it and opens the pages around it, one after the other, with their sockets as in a browser. `alone`
-is the same load on a server without the studio. Both report the processor time of the server, its drafts, and the load
-with the client, which share the machine.
+`with drafts` is the load of `bench.service` while drafts of the large table are computed, two at a time, and a client
+opens its release, queries it and opens the pages around it, one after the other, with their sockets as in a browser.
+`alone` is the same load on a server without the studio. Both report the processor time of the server, its drafts, and
+the load with the client, which share the machine.
 
 `strangers` are clients without a token that send half a request each, or bodies of 60 MB, and clients that do not read.
 Measured are the server's memory and the latency of `/health`. Load, strangers and server share the machine.
@@ -61,7 +61,7 @@ def run(quick: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002
     rows, seconds = (20_000, 4.0) if quick else (300_000, 30.0)
     return {
         "alone": load(seconds=seconds / 4, rate=STEADY),
-        "beside": {"rows": rows} | under_load(rows, seconds),
+        "with drafts": {"rows": rows} | under_load(rows, seconds),
         "strangers": strangers(quick=quick),
     }
 

@@ -31,7 +31,20 @@ SECTIONS = {
     OTHERS: "Checks of the verifier, reasons of dead letters, answers of the service, notes.",
 }
 _SPEAKING = {"say", "echo", "working", "step", "warn", "notify", "progress", "prompt", "confirm", "secho"}
-_SILENT = {"classes", "style", "props", "compile", "text", "execute", "getLogger", "debug", "fromisoformat", "strftime"}
+_SILENT = {
+    "classes",
+    "style",
+    "props",
+    "compile",
+    "text",
+    "execute",
+    "getLogger",
+    "debug",
+    "fromisoformat",
+    "strftime",
+    "key",
+    "veil_key",
+}
 _DATA = ("datasets", "reproduce")
 """Packages whose texts are data and figures of papers; only their errors are listed."""
 _CODE = re.compile(

@@ -1,4 +1,4 @@
-"""Shared by all tests: the profile of hypothesis, and a real PostgreSQL for whoever asks for one."""
+"""Shared by all tests: the profile of hypothesis, and a real PostgreSQL for tests that ask for one."""
 
 import gc
 import importlib.util
@@ -51,7 +51,7 @@ def pytest_collection():
 _SERVICES = {
     "tests/browser/": "browser",
     "tests/integration/test_kafka": "kafka",
-    "tests/integration/test_namesakes": "spark",
+    "tests/integration/test_identifier_variants": "spark",
     "tests/integration/test_spark": "spark",
 }
 

@@ -56,7 +56,7 @@ def _eligible(world: World) -> pa.Table:
     return data.filter(pa.array(np.isin(values, labels[fine])))
 
 
-def generalised(world: World, seed: int, place: Path) -> Opened:
+def generalized(world: World, seed: int, place: Path) -> Opened:
     data = world.now.select([*world.fields, world.hidden])
     whole = {name: {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20, 40]}} for name in world.fields[:1]}
     columns = {**dict.fromkeys(world.fields, "quasi"), **whole, world.hidden: "sensitive"}

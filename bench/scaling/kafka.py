@@ -38,7 +38,7 @@ def kafka(folder: Path, workers: list[int], records: int) -> list[dict[str, Any]
         return figures
 
 
-def held(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any]:
+def limited(folder: Path, share: float, rounds: int, records: int) -> dict[str, Any]:
     """Compare one worker with two in turn, each limited to a share of a core, so that the machine is not the limit."""
     with _broker(folder, records) as broker:
         figures: dict[int, list[dict[str, Any]]] = {1: [], 2: []}

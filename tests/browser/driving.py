@@ -8,7 +8,7 @@ import pytest
 
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
 ALL = os.environ.get("RETICENT_BROWSER") == "all"
-"""Whether everything is driven at both widths, and every page looked at in both colours; otherwise at one of each."""
+"""Whether everything is driven at both widths, and every page looked at in both color schemes; otherwise at one of each."""
 
 
 def at(width: str) -> pytest.MarkDecorator:

@@ -197,7 +197,7 @@ def test_nothing_runs(browser, hostile, tmp_path):
 
 
 def downloads(browser, server: InThread, known: dict[str, str], folder: Path) -> None:
-    """The report and the files of a release, opened from a disk: no policy of a server protects whoever does that."""
+    """The report and the files of a release, opened from a disk: no policy of a server protects anyone who does that."""
     with server.client() as client:
         (folder / "report.html").write_bytes(client.get(f"/audits/{known['audit']}/report").content)
         packed = client.get(f"/releases/{known['release']}/download").content

@@ -101,7 +101,7 @@ def test_a_live_stream_updates_and_its_charts_survive_a_visit(context, demo, pla
     )
     assert int(count.inner_text().replace(",", "")) > int(before.replace(",", ""))
     assert "→" in latest.inner_text()
-    # Whoever comes now sees what was before: the words of the chart tell how many points it has.
+    # A browser that comes now sees the earlier points: the text of the chart says how many there are.
     page.goto("about:blank")
     shown(page, f"{demo}/live")
     words = page.locator("[aria-label*='records per second']").first.get_attribute("aria-label")

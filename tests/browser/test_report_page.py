@@ -75,8 +75,8 @@ def test_nothing_is_cut_and_nothing_overlaps(browser_here, report, width, scheme
     assert page.evaluate(STICKING_OUT) == []
     assert page.evaluate(CLASHES) == []
     assert asked == [report.as_uri()]
-    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert (sum(int(part) for part in paper[4:-1].split(",")) < 200) == (scheme == "dark")
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(int(part) for part in background[4:-1].split(",")) < 200) == (scheme == "dark")
     context.close()
 
 

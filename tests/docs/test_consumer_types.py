@@ -63,12 +63,12 @@ CONFIG = '{"typeCheckingMode": "strict", "reportMissingTypeStubs": false, "repor
 
 
 def mypy(file):
-    """With what it understood of the package kept beside the file, for the second question."""
+    """With what it understood of the package kept next to the file, for the second question."""
     return [sys.executable, "-m", "mypy", "--strict", "--cache-dir", file.parent / "cache", "--config-file=", file]
 
 
 def pyright(file):
-    """Pyright itself where it is installed, or its twin from the package registry, which needs no download of its own."""
+    """Pyright itself where it is installed, or basedpyright, which needs no further download."""
     name = next((name for name in ("pyright", "basedpyright") if shutil.which(name, path=PATH)), None)
     if name is None:
         pytest.skip("neither pyright nor basedpyright is installed")

@@ -58,7 +58,7 @@ def test_readers(data):
 
 @FEW
 @given(st.sampled_from([b"PAR1", b"ARROW1\0\0", b"\x1f\x8b\x08", b"{", b"\xff\xfe"]), st.binary(max_size=300))
-def test_readers_of_damaged_files(magic, rest):
+def test_readers_of_corrupt_files(magic, rest):
     tried(lambda: read_table(io.BytesIO(magic + rest)))
 
 

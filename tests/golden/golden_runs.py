@@ -70,7 +70,7 @@ def _series(method: str, policy: str = "series", *, whole: bool = False, store: 
 
 
 def _evolving(method: str, policy: str = "anatomy", *, whole: bool = False, store: bool = False) -> Scenario:
-    """Methods of the papers are made for one publication, the veil for several."""
+    """Methods of the research papers are made for one publication, the veil for several."""
     commands = [f"evolve init store.db -p POLICY --method {method} --seed 1", "evolve insert store.db people-1.csv"]
     if method == "veil":
         commands += ["evolve publish store.db -o release-1"]
@@ -194,10 +194,10 @@ def _outputs(words: list[str], scenario: Scenario, known: dict[str, str]) -> dic
             shared = () if scenario.whole and not place.name.endswith("-2") else ("README.txt", "codebook.json")
             files |= {f"{place}/{name}": content for name, content in inside.items() if name not in shared}
         else:
-            beside = sorted(
+            stream_files = sorted(
                 path for path in Path().glob(f"{place.stem}*") if path.suffix in (".json", ".csv", ".ndjson", ".txt")
             )
-            files |= dict(map(published, beside))
+            files |= dict(map(published, stream_files))
     return files
 
 

@@ -52,8 +52,8 @@ def test_counts_of_two_to_one_are_not_2_diverse(stream, tmp_path, counts, holds)
     ]
     path = tmp_path / "out.ndjson"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    verdict = verify(path, stream.policy)
-    assert [finding.claim for finding in verdict.refuted] == (
+    result = verify(path, stream.policy)
+    assert [finding.claim for finding in result.refuted] == (
         [] if holds else ["no candidate is above 1/l of its group"]
     )
 

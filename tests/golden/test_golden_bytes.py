@@ -52,7 +52,7 @@ def test_each_recorded_folder_has_its_scenario():
 def test_the_key_map_renames_names_and_nothing_else():
     pairs = {
         "json_keys": {"release.json:counts.held": "withheld", "counts": "records"},
-        "stream_keys": {"qi": "quasi"},
+        "stream_keys": {"q": "quasi"},
         "column_names": {"row": "stratum"},
         "file_names": {"st.csv": "values.csv"},
         "store_tables": {"reticent_kv": "reticent_state"},
@@ -78,6 +78,6 @@ def test_the_key_map_renames_names_and_nothing_else():
         "files": {"values.csv": ""},
     }
     assert new.value("a/data.csv", [["row", "held"], ["row", "1"]]) == [["stratum", "held"], ["row", "1"]]
-    assert new.value("lines.ndjson", [{"qi": {"qi_1": 2}}]) == [{"quasi": {"qi_1": 2}}]
+    assert new.value("lines.ndjson", [{"q": {"q_1": 2}}]) == [{"quasi": {"q_1": 2}}]
     assert new.value("store.json", {"reticent_kv": [{"space": "x"}]}) == {"reticent_state": [{"area": "x"}]}
     assert new.file("release/st.csv") == "release/values.csv"

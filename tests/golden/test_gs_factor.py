@@ -39,7 +39,7 @@ def share(name, level, value):
 
 
 def by_hand(data, levels, gone, loss, factor):
-    """The measure of one node: g weighs what is generalised, s what is suppressed."""
+    """The measure of one node: g weighs what is generalized, s what is suppressed."""
     g, s = min(1, 2 - 2 * factor), min(1, 2 * factor)
     n, lost = len(data), sum(gone)
     if loss == "average_class_size":

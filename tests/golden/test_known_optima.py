@@ -4,7 +4,7 @@ That tool compares entropies in doubles without tolerance and refuses classes th
 (2, 2, 2) for l = 3. `ROUNDED` lists the cases where this changes the optimum; each is shown to be reached with the
 rounded rule and to be beaten with the exact one.
 
-Two of them look odd beside the formulas (the test of listed scores) and are not: the node listed for #148 has no
+Two of them look odd next to the formulas (the test of listed scores) and are not: the node listed for #148 has no
 class on the boundary, another node becomes better with the exact rule; the one listed for #164 has four of them, but
 DM* counts a class the same whether it is kept or not, so the optimum stays what it was.
 """
@@ -53,7 +53,7 @@ def columns():
     return {name: [row[i] for row in rows] for i, name in enumerate(head)}
 
 
-def ladder(name, values):
+def read_hierarchy(name, values):
     with (ADULT / f"adult_hierarchy_{name}.csv").open(encoding="utf-8") as file:
         lines = list(csv.reader(file, delimiter=";"))
     path = {line[0]: line for line in lines}
@@ -69,14 +69,19 @@ def ladder(name, values):
 @pytest.fixture(scope="module")
 def adult():
     table, optima = columns(), known()
-    codes, ladders = [], []
+    codes, hierarchies = [], []
     for name in [*optima["qi_order"], optima["sensitive"]]:
         values = sorted(set(table[name]))
         place = {v: i for i, v in enumerate(values)}
         codes.append(np.array([place[v] for v in table[name]], dtype=np.int32))
-        ladders.append(ladder(name, values))
-    sensitive = (codes[-1], len(ladders[-1][0][0]), ladders[-1][0])
-    return codes[:-1], ladders[:-1], sensitive, _core.table.CollapsedTable(codes[:-1], ladders[:-1], [sensitive])
+        hierarchies.append(read_hierarchy(name, values))
+    sensitive = (codes[-1], len(hierarchies[-1][0][0]), hierarchies[-1][0])
+    return (
+        codes[:-1],
+        hierarchies[:-1],
+        sensitive,
+        _core.table.CollapsedTable(codes[:-1], hierarchies[:-1], [sensitive]),
+    )
 
 
 def model_of(case):
@@ -116,9 +121,9 @@ def test_a_known_optimum_is_reached(case, adult):
 
 def classes_at(levels, adult):
     """Class of each record at a node, and the sensitive histogram of each class."""
-    codes, ladders, (values, domain, _), _ = adult
+    codes, hierarchies, (values, domain, _), _ = adult
     keys = np.zeros(len(values), dtype=np.int64)
-    for column, (tables, leaves, _), level in zip(codes, ladders, levels, strict=True):
+    for column, (tables, leaves, _), level in zip(codes, hierarchies, levels, strict=True):
         keys = keys * len(leaves[level]) + tables[level][column]
     _, owner = np.unique(keys, return_inverse=True)
     histograms = np.zeros((owner.max() + 1, domain), dtype=np.int64)
@@ -132,7 +137,7 @@ def in_doubles(counts, l):
     return n * (math.log(n) - math.log(l)) >= sum(c * math.log(c) for c in f) and len(f) >= l
 
 
-def judged(levels, adult, l=3):
+def count_at(levels, adult, l=3):
     """Per rule (exact, in doubles): records suppressed and classes left at a node, under entropy l-diversity."""
     found = {"exact": [0, 0], "doubles": [0, 0], "boundary": 0}
     for counts in classes_at(levels, adult)[1]:
@@ -179,10 +184,10 @@ def test_the_difference_is_classes_on_the_entropy_boundary(case, adult):
     codes, _, _, collapsed = adult
     rows, expected = len(codes[0]), case["expected"]
     limit = int(case["suppression_limit"] * rows)
-    theirs = judged(expected["transformation"], adult)
+    theirs = count_at(expected["transformation"], adult)
     assert theirs["doubles"][0] == expected["suppressed_records"]
     found = collapsed.search(model_of(case), loss=loss_of(case), weights=[1.0] * len(codes), limit=limit)
-    ours = judged(found["levels"], adult)
+    ours = count_at(found["levels"], adult)
     assert ours["exact"] == [found["suppressed"], found["classes"]]
     assert ours["boundary"] > 0
     assert ours["doubles"][0] > ours["exact"][0]
@@ -204,16 +209,16 @@ def synthetic(rows=3000, seed=5):
         (age // 20 + rng.geometric(0.6, rows)) % 5,
     ]
     steps = [(1, 5, 20, 60), (1, 2), (1, 3, 7), (1, 5)]
-    codes, ladders = [], []
+    codes, hierarchies = [], []
     for column, widths in zip(raw, steps, strict=True):
         domain = int(column.max()) + 1
         tables = [np.arange(domain, dtype=np.int32) // w for w in widths[:-1]] + [np.zeros(domain, dtype=np.int32)]
         codes.append(column.astype(np.int32))
-        ladders.append(
+        hierarchies.append(
             ([t.astype(np.int32) for t in tables], [np.bincount(t).astype(np.int64) for t in tables], domain)
         )
     tree = [np.arange(8, dtype=np.int32), np.arange(8, dtype=np.int32) // 3, np.zeros(8, dtype=np.int32)]
-    return codes, ladders, (job.astype(np.int32), 8, tree)
+    return codes, hierarchies, (job.astype(np.int32), 8, tree)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02, 1.0])
@@ -230,13 +235,13 @@ def synthetic(rows=3000, seed=5):
     ids=str,
 )
 def test_the_census_optimum_is_the_best_of_all_nodes(model, loss, share):
-    """The always-run twin: every node of a mid-sized lattice evaluated one by one."""
-    codes, ladders, sensitive = synthetic()
-    collapsed = _core.table.CollapsedTable(codes, ladders, [sensitive])
+    """The version that always runs: every node of a mid-sized lattice evaluated one by one."""
+    codes, hierarchies, sensitive = synthetic()
+    collapsed = _core.table.CollapsedTable(codes, hierarchies, [sensitive])
     rules, limit, weights = _core.table.Model(**model), int(share * len(codes[0])), [1.0] * len(codes)
     found = collapsed.search(rules, loss=loss, weights=weights, limit=limit)
     best = math.inf
-    for levels in np.ndindex(*(len(t) for t, _, _ in ladders)):
+    for levels in np.ndindex(*(len(t) for t, _, _ in hierarchies)):
         node = collapsed.evaluate(rules, list(levels), loss=loss, weights=weights)
         best = min(best, node.score if node.suppressed <= limit else math.inf)
     assert found.get("score", math.inf) == pytest.approx(best, rel=1e-12)

@@ -38,7 +38,7 @@ def classes(table):
     return histograms(rows, size, table.column("disease"))
 
 
-def test_table_1_is_3_anonymous_and_its_second_class_tells_everything():
+def test_table_1_is_3_anonymous_and_its_second_class_discloses_everything():
     groups = classes(pa.table(TABLE_1))
     assert groups.sizes().tolist() == [3, 3]
     assert sorted(groups.distinct().tolist()) == [1, 3]  # homogeneity: everybody in 97*** has gastric ulcer
@@ -52,7 +52,7 @@ def test_local_recoding_makes_table_1_of_such_records():
 
 
 def test_the_attacks_of_section_2_find_what_the_paper_says_of_table_1():
-    """Homogeneity: the second class has gastric ulcer. Similarity: whoever stands in the first has a stomach disease."""
+    """Homogeneity: the second class has gastric ulcer. Similarity: anyone in the first has a stomach disease."""
     tree = {"stomach": sorted(set(RAW["disease"])), "lung": ["Flu", "Pneumonia"]}
     columns = POLICY["columns"] | {"disease": {"role": "sensitive", "hierarchy": {"tree": tree}}}
     policy = Policy.from_dict(POLICY | {"columns": columns})

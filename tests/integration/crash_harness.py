@@ -20,7 +20,7 @@ from reticent.engine.stream import veil  # noqa: F401
 from reticent.publication.stream import StreamPublication
 
 
-class Telling(Stream):
+class Reporting(Stream):
     """Says when a batch is through, so that kills hit a working stream however slow the machine is."""
 
     said = -1
@@ -30,7 +30,7 @@ class Telling(Stream):
         os.write(self.said, b".")
 
 
-class Forgetful(Telling):
+class Forgetful(Reporting):
     """The planted bug: the journal is not read back."""
 
     def _resume(self):
@@ -44,12 +44,12 @@ def run(folder, place, kind):
 
 
 def child(folder, place, kind):
-    """Starts a runner; gives its process and the end of the pipe it tells its batches through."""
-    told, said = os.pipe()
+    """Starts a runner; gives its process and the end of the pipe it reports its batches through."""
+    reports, said = os.pipe()
     pid = os.fork()
     if pid:
         os.close(said)
-        return pid, told
+        return pid, reports
     status = 1
     try:
         kind.said = said
@@ -109,4 +109,4 @@ def main(folder, kills, seed, kind):
 if __name__ == "__main__":
     pa.array(["a"])  # loads pandas where it is installed, which takes longer than a whole run
     bugs = {"forgetful": Forgetful}
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), bugs.get("".join(sys.argv[4:]), Telling))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), bugs.get("".join(sys.argv[4:]), Reporting))

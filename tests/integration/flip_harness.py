@@ -17,7 +17,7 @@ from reticent.store import integrity
 
 
 def flip(folder, rng):
-    """Turns one bit of what is written: most of a file is room that was never used, or was wiped."""
+    """Turns one bit of what is written: most of a file is room that was never used, or was erased."""
     files = {path: path.read_bytes() for path in sorted(folder.iterdir()) if path.suffix != ".lock"}
     written = [(path, at) for path, data in files.items() for at in np.flatnonzero(np.frombuffer(data, np.uint8))]
     path, at = rng.choice(written)

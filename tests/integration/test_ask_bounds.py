@@ -1,4 +1,4 @@
-"""Bounds of generalised releases hold for every form of a cell, as published: sets, intervals of codes and days, fractions, missing cells."""
+"""Bounds of generalized releases hold for every form of a cell, as published: sets, intervals of codes and days, fractions, missing cells."""
 
 import datetime as dt
 
@@ -65,7 +65,7 @@ def test_counts_and_shares_lie_between_their_bounds(people, method, format_, tmp
         inside = [row["ill"] for row in rows if holds(row)]
         counts, shares = (ask(where=text, by="ill").to_list() for ask in (received.count, received.share))
         for count, share in zip(counts, shares, strict=True):
-            truth = inside.count(count["ill"])
-            assert count["low"] <= truth <= count["high"], (text, count["ill"])
-            assert share["low"] - 1e-9 <= truth / len(inside) <= share["high"] + 1e-9, (text, share["ill"])
+            exact = inside.count(count["ill"])
+            assert count["low"] <= exact <= count["high"], (text, count["ill"])
+            assert share["low"] - 1e-9 <= exact / len(inside) <= share["high"] + 1e-9, (text, share["ill"])
             assert count["low"] <= count["estimate"] <= count["high"]

@@ -35,7 +35,7 @@ def test_without_digests_flips_go_unnoticed(memory):
     assert bad
 
 
-def test_an_empty_file_is_damage_and_not_a_new_store(tmp_path):
+def test_an_empty_file_is_corrupt_and_not_a_new_store(tmp_path):
     (tmp_path / "store.db").touch()
     with pytest.raises(StateError, match="empty") as caught:
         Store.open(tmp_path / "store.db")

@@ -1,4 +1,4 @@
-"""An encrypted store: nothing of anybody is in its files, every door works with the key, and none without it."""
+"""An encrypted store: nothing of anybody is in its files, every interface works with the key, and none without it."""
 
 import os
 import sqlite3
@@ -167,7 +167,7 @@ def test_a_store_is_encrypted_later_under_another_key_and_opened_again(tmp_path,
     assert holding(tmp_path, b"illness 3")
 
 
-def test_whoever_holds_the_key_of_before_writes_nothing(tmp_path, key, monkeypatch):
+def test_a_process_with_the_earlier_key_writes_nothing(tmp_path, key, monkeypatch):
     Store.open(tmp_path / STORE).close()
     with Store.open(tmp_path / STORE) as store:
         new_key(tmp_path / "new")

@@ -103,9 +103,9 @@ def test_folders_of_a_killed_server_are_removed(tmp_path, monkeypatch):
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
     )
     (tmp_path / f"reticent-{gone.stdout.strip()}-abc").mkdir()
-    shelf = PolicyRegistry()
+    registry = PolicyRegistry()
     assert [path.name.split("-")[1] for path in tmp_path.iterdir()] == [str(os.getpid())]
-    shelf.close()
+    registry.close()
 
 
 def words_of(*arguments):
@@ -151,7 +151,7 @@ def test_dead_letters_are_erased(tmp_path):
 
 
 def test_dead_letters_go_in_their_time(tmp_path):
-    """Also beside a stream that runs."""
+    """Also next to a stream that runs."""
     where, now = tmp_path / "store.db", time.time()
     with Stream(StreamScene.policy, store=where) as feed:
         feed.push(f'{{"{CANARY}": broken\n'.encode())

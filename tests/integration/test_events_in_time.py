@@ -94,7 +94,7 @@ def test_days_as_the_policy_says_they_are_written(tmp_path):
 
 
 def test_the_same_moment_written_in_two_ways_is_one_event(tmp_path):
-    """As two it was a visit at which the truth stayed for certain while decoys moved."""
+    """As two it was a visit at which the true value stayed for certain while false candidates moved."""
     rules = Policy.from_dict(policy(tmp_path), base=tmp_path)
     table = visits(["2021-01-01", "2021-01-01T00:00:00", "2021-01-02"])
     events = anonymize(table, rules, store=tmp_path / "t.db").tables["data"]["event"].to_pylist()

@@ -79,7 +79,7 @@ def test_a_history_on_the_command_line(method, policy_file, tmp_path, capsys):
     assert run("evolve", "apply", store, write(feed, tmp_path / "f.csv")) == 0
     safe = method == "veil"
     assert run("evolve", "publish", store, "-o", tmp_path / "r2") == (0 if safe else 4)
-    if not safe:  # the judge decides, and a reader who has both would learn too much
+    if not safe:  # the verifier decides, and an attacker who has both would learn too much
         assert run("evolve", "publish", store, "-o", tmp_path / "r2", "--again") == 4
         assert not (tmp_path / "r2").exists()
     assert run("evolve", "status", store, "--json") == 0
@@ -249,7 +249,7 @@ def test_a_kill_at_any_moment_leaves_whole_changes(method, tmp_path):
                     table.apply(feed)
                     os.write(writer, struct.pack("<q", i + 1))
                     if i % 5 == 4:
-                        with contextlib.suppress(GuaranteeError):  # the judge may refuse a second one of `indexed`
+                        with contextlib.suppress(GuaranteeError):  # the verifier may refuse a second one of `indexed`
                             table.publish(folder / str(i), again=True)
 
         child = forked(work)
@@ -336,7 +336,7 @@ def test_a_change_loads_what_it_names_and_counts_the_rest(tmp_path, monkeypatch)
         again._driver._load(some).cut()
 
 
-def trail(release):
+def trajectories(release):
     """Event and candidates of every person."""
     data = release.tables["data"]
     columns = [data.column(name).to_pylist() for name in ("zip", "event", "ill_1", "ill_2", "ill_3")]
@@ -350,14 +350,14 @@ def test_who_returns_after_a_correction_is_known_by_another_process(tmp_path):
     EvolvingTable.open(place).insert(cases.table(range(50), [i % 7 for i in range(50)]))
     EvolvingTable.open(place).publish(tmp_path / "0")
     EvolvingTable.open(place).update(cases.table(range(20), [(i + 1) % 7 for i in range(20)]))
-    first = trail(EvolvingTable.open(place).publish(tmp_path / "1"))
+    first = trajectories(EvolvingTable.open(place).publish(tmp_path / "1"))
     EvolvingTable.open(place).delete([str(i) for i in range(10)])
     EvolvingTable.open(place).insert(cases.table(range(10), [(i + 1) % 7 for i in range(10)]))
-    second = trail(EvolvingTable.open(place).publish(tmp_path / "2"))
+    second = trajectories(EvolvingTable.open(place).publish(tmp_path / "2"))
     assert second == first
     assert [first[f"z{i}"][0] for i in (0, 10, 20)] == [1, 1, 0]
     EvolvingTable.open(place).update(cases.table([0], [5]))
-    assert trail(EvolvingTable.open(place).publish(tmp_path / "3"))["z0"][0] == 2
+    assert trajectories(EvolvingTable.open(place).publish(tmp_path / "3"))["z0"][0] == 2
 
 
 def test_the_ledger_links_persons_over_all_publications(tmp_path):

@@ -46,7 +46,7 @@ def people(plain):
 
 @pytest.mark.parametrize("plain", PLAIN)
 @pytest.mark.parametrize("method", ["mondrian", "local", "anatomy"])
-def test_a_table_verifies_beside_its_input(tmp_path, write, plain, method):
+def test_a_table_verifies_with_its_input(tmp_path, write, plain, method):
     asked = "{l: 2}" if method == "anatomy" else "{k: 3, l: 2}"
     policy = tmp_path / "policy.yaml"
     policy.write_text(
@@ -59,7 +59,7 @@ def test_a_table_verifies_beside_its_input(tmp_path, write, plain, method):
 
 
 @pytest.mark.parametrize("method", ["encc", "indexed", "red"])
-def test_an_evolving_table_verifies_beside_its_input(tmp_path, write, method):
+def test_an_evolving_table_verifies_with_its_input(tmp_path, write, method):
     """Wards are whole numbers in Parquet; codes are text all the same."""
     policy, store = tmp_path / "policy.yaml", tmp_path / "store.db"
     policy.write_text(
@@ -97,7 +97,7 @@ def test_a_column_called_group_is_refused_where_groups_have_numbers(tmp_path, ro
 
 
 @pytest.mark.parametrize("choice", ["first", "last"])
-def test_an_evolving_table_of_one_record_each_verifies_beside_all_records(tmp_path, write, choice):
+def test_an_evolving_table_of_one_record_each_verifies_with_all_records(tmp_path, write, choice):
     """The policy that `init --for evolving` writes for an export with several records of a person."""
     policy, store, prior = (tmp_path / name for name in ("policy.yaml", "store.db", "prior.csv"))
     policy.write_text(
@@ -126,7 +126,7 @@ def test_anatomy_verifies_with_every_kind_of_l(tmp_path, write, l):
 
 
 @pytest.mark.parametrize("method", ["optimal", "mondrian", "local"])
-def test_a_value_that_only_records_have_which_are_left_out(tmp_path, write, method):
+def test_a_value_that_only_suppressed_records_have(tmp_path, write, method):
     """It was taken for a value outside of the reference of t."""
     policy = tmp_path / "policy.yaml"
     policy.write_text(
@@ -183,13 +183,13 @@ def test_numbers_of_other_widths_are_published_as_they_read(tmp_path, role, meth
     )
     source = tmp_path / "in.parquet"
     pq.write_table(rows, source)
-    place = ["-o", tmp_path / "out", "--store", tmp_path / "house.db", "--format", file_format]
+    place = ["-o", tmp_path / "out", "--store", tmp_path / "veil.db", "--format", file_format]
     run("anonymize", source, "-p", policy, *place)
     run("verify", tmp_path / "out", "-p", policy, "--original", source)
 
 
 @pytest.mark.parametrize("method", ["veil", "delay-free"])
-def test_a_stream_of_numbers_of_32_bits_verifies_beside_its_input(tmp_path, method):
+def test_a_stream_of_numbers_of_32_bits_verifies_with_its_input(tmp_path, method):
     rows = people("stay").drop_columns(["age", "stay"])
     rows = rows.append_column("age", pa.array([0.1, 1e-7, 3.25, 7] * 20, pa.float32()))
     (tmp_path / "prior.csv").write_text("value,count\nflu,9\ngout,9\nhiv,9\nmumps,9\n")
@@ -207,7 +207,7 @@ def test_a_stream_of_numbers_of_32_bits_verifies_beside_its_input(tmp_path, meth
 @pytest.mark.parametrize(
     "kind", [pa.int8(), pa.string_view(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
 )
-def test_a_stream_verifies_beside_input_of_any_type(tmp_path, method, kind):
+def test_a_stream_verifies_with_input_of_any_type(tmp_path, method, kind):
     ills = pa.array([str(n % 6) for n in range(80)]).cast(pa.string())
     ills = ills.dictionary_encode() if pa.types.is_dictionary(kind) else ills.cast(kind)
     rows = people("stay").drop_columns(["ill", "stay"]).append_column("ill", ills)

@@ -1,4 +1,4 @@
-"""A topic that is not keyed by person, on a real broker: whoever came in two partitions was veiled twice over one truth."""
+"""A topic that is not keyed by person, on a real broker: a person in two partitions was veiled twice over one true value."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def policy(tmp_path):
 def visits(first: int = 0) -> list[dict]:
     """Everybody comes several times with the same illness, to one ward or another; the line tells the reader who it is."""
     dice = np.random.default_rng(2)
-    truths = dice.integers(len(VALUES), size=PERSONS)
+    true_values = dice.integers(len(VALUES), size=PERSONS)
     return [
-        {"id": f"p{who}", "ward": WARDS[dice.integers(4)], "line": first + at, "ill": VALUES[truths[who]]}
+        {"id": f"p{who}", "ward": WARDS[dice.integers(4)], "line": first + at, "ill": VALUES[true_values[who]]}
         for at, who in enumerate(np.tile(np.arange(PERSONS), VISITS).tolist())
     ]
 
@@ -76,7 +76,7 @@ def name(record: dict) -> str:
 @pytest.mark.parametrize(
     "key", [None, lambda record: record["ward"], lambda record: f" {record['id']}"], ids=["none", "ward", "blank"]
 )
-def test_a_topic_that_is_not_keyed_by_person_is_refused_before_it_tells(kafka, tmp_path, policy, key):
+def test_a_topic_that_is_not_keyed_by_person_is_refused_before_it_discloses(kafka, tmp_path, policy, key):
     topics, records = Topics(kafka, 4), visits()
     send(topics, records, key)
     with Store.open(tmp_path / "store.db") as store:

@@ -72,7 +72,7 @@ def test_two_workers_end_when_both_are_done(kafka, tmp_path):
 
 
 def test_odd_records_give_the_lines_of_the_command_line(kafka, tmp_path):
-    """A thousand records with everything that a reader could take in two ways: the same lines, the same refusals."""
+    """A thousand records with everything that a parser could read in two ways: the same lines, the same refusals."""
     from reticent.connectors.stream import Stream
 
     (tmp_path / "prior.csv").write_text(odd_records.PRIOR)

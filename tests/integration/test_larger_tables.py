@@ -150,7 +150,7 @@ def test_classes_that_violate_the_policy_are_found_in_what_was_written(tmp_path,
     assert "k = 5" in told
 
 
-def test_spellings_of_a_value_are_refused(tmp_path):
+def test_variants_of_a_value_are_refused(tmp_path):
     table = rows(400)
     cells = table.column("occupation").to_pylist()
     cells[0] = str(cells[1]) + " "

@@ -69,7 +69,7 @@ def stored(folder, name, document):
 
 
 def fitting(folder):
-    """Digests as whoever planted something would make them."""
+    """Digests as an attacker who planted something would make them."""
     manifest = json.loads((folder / "release.json").read_text())
     for name in manifest["files"]:
         manifest["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
@@ -198,7 +198,7 @@ def columns(change):
     return lambda _, book: book.update(columns=change(book["columns"]))
 
 
-PAPERS = {
+METADATA = {
     "a sentence": (told("p1 has d3"), WORDS),
     "a sentence behind a known one": (
         told("singling out by published quasi-identifiers; p1 has d3"),
@@ -230,10 +230,10 @@ PAPERS = {
 }
 
 
-@pytest.mark.parametrize("what", PAPERS)
-def test_papers_say_what_method_table_and_policy_say(good, tmp_path, what):
+@pytest.mark.parametrize("what", METADATA)
+def test_metadata_files_say_what_method_table_and_policy_say(good, tmp_path, what):
     folder, rules = planted(good, tmp_path)
-    change, claim = PAPERS[what]
+    change, claim = METADATA[what]
     manifest, book = (json.loads((folder / name).read_text()) for name in ("release.json", "codebook.json"))
     change(manifest, book)
     stored(folder, "release.json", manifest)
@@ -244,7 +244,7 @@ def test_papers_say_what_method_table_and_policy_say(good, tmp_path, what):
 
 
 def standing(folder, key):
-    """Rows of a generalised table in another order, with a digest that fits."""
+    """Rows of a generalized table in another order, with a digest that fits."""
     table = pyarrow.csv.read_csv(
         folder / "data.csv",
         convert_options=pyarrow.csv.ConvertOptions(
@@ -303,7 +303,7 @@ def test_a_manifest_that_lists_no_file_lets_none_lie_there(good, tmp_path):
 
 @pytest.mark.parametrize("odd", [[], {}, [5], {"a": []}], ids=str)
 @pytest.mark.parametrize("entry", ["kind", "shape", "method"])
-def test_words_of_the_manifest_that_are_none_are_refuted_and_no_bug_of_the_judge(good, tmp_path, entry, odd):
+def test_words_of_the_manifest_that_are_none_are_refuted_and_no_bug_of_the_verifier(good, tmp_path, entry, odd):
     folder, rules = planted(good, tmp_path)
     stored(folder, "release.json", json.loads((folder / "release.json").read_text()) | {entry: odd})
     assert FORM in refuted(folder, rules)

@@ -1,4 +1,4 @@
-"""Evolving tables, series and streams: orders, numbers and spellings that tell, and what only the input shows; refuted by name."""
+"""Evolving tables, series and streams: orders, numbers and notations that disclose, and what only the input shows; refuted by name."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def refuted(out, policy, **more):
     return {finding.claim for finding in verify(out, policy, **more).refuted}
 
 
-def truths(out):
+def true_values(out):
     with (out.parent / "data.csv").open(newline="") as file:
         return {(row["age"], row["sex"], row["ward"]): row["ill"] for row in csv.DictReader(file)}
 
@@ -121,12 +121,12 @@ def truths(out):
 @pytest.mark.parametrize("kind", ["enc", "indexed"])
 def test_rows_in_the_order_of_their_values(planted, kind):
     out, policy = planted(kind)
-    ill = truths(out)
+    ill = true_values(out)
 
-    def by_truth(rows):
+    def by_true_value(rows):
         return sorted(rows, key=lambda row: (int(row["group"]), ill[row["age"], row["sex"], row["ward"]]))
 
-    table(out, "qit", by_truth)
+    table(out, "qit", by_true_value)
     assert refuted(out, policy) == {"rows of 'qit' are sorted by group and text"}
 
 
@@ -146,7 +146,7 @@ def test_groups_numbered_by_a_value(planted, kind):
     assert "groups are numbered in the order of their rows" in refuted(out, policy)
 
 
-def test_values_of_another_group_are_seen_beside_the_input(planted):
+def test_values_of_another_group_are_found_with_the_input(planted):
     out, policy = planted("enc")
 
     def turned(rows):
@@ -208,7 +208,7 @@ STREAM = {
     "an end": (one_in_three(lambda line: line + "\r"), WRITTEN),
     "an empty line": (one_in_three(lambda line: line + "\n"), WRITTEN),
     "escapes": (one_in_three(lambda line: line.replace('"f"', '"\\u0066"')), WRITTEN),
-    "a cell left out": (
+    "a missing cell": (
         one_in_three(lambda line: re.sub(r'"ward":"\w"', "", line)),
         "only columns that the policy releases are published",
     ),
@@ -239,13 +239,13 @@ def names(lines, form):
 
 GROUPS = {
     "a note": (lambda lines: [line[:-1] + ',"note":1}' for line in lines], WRITTEN),
-    "names that tell": (lambda lines: names(lines, lambda at: f"p{at} has d3"), "group names look random"),
+    "names that disclose": (lambda lines: names(lines, lambda at: f"p{at} has d3"), "group names look random"),
     "names in a row": (lambda lines: names(lines, lambda at: f"g{at:016x}"), "group names look random"),
 }
 
 
 @pytest.mark.parametrize("what", GROUPS)
-def test_lines_with_groups_tell_nothing_beside(planted, what):
+def test_lines_with_groups_say_nothing_else(planted, what):
     out, policy = planted("delay-free")
     change, claim = GROUPS[what]
     out.write_text("\n".join(change(out.read_text().split("\n")[:-1])) + "\n")
@@ -294,7 +294,7 @@ def moved(lines):
 
 
 @pytest.mark.parametrize("kind", ["delay-free", "castle"])
-def test_a_stream_beside_its_input(planted, kind):
+def test_a_stream_with_its_input(planted, kind):
     out, policy = planted(kind)
     lines = out.read_text().split("\n")[:-1]
     out.write_text("\n".join(moved(lines)) + "\n")

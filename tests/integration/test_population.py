@@ -80,7 +80,7 @@ def test_rows_of_nobody_are_no_person_whom_two_publications_share(nobody, tmp_pa
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_despite_the_ledger_the_release_says_so(kind, tmp_path):
+def test_a_release_with_allowed_republication_says_so(kind, tmp_path):
     other = "stream" if kind == "table" else "table"
     KINDS[other](tmp_path / "store.db", people(0, 80))
     release = KINDS[kind](tmp_path / "store.db", people(40, 80), allow_republication=True)
@@ -113,7 +113,7 @@ def test_the_same_table_again_is_the_stored_release(tmp_path):
         table(tmp_path / "store.db", people(0, 81))
 
 
-def test_veils_of_one_house_compose(tmp_path):
+def test_veils_of_one_parameter_set_compose(tmp_path):
     prior = {"file": str(PRIOR), "by": ["sex"]}
     rules = BASE | {"columns": COLUMNS, "privacy": {"l": 3}, "prior": prior}
     rows = people(0, 60)
@@ -139,14 +139,14 @@ def test_a_publication_that_came_in_between_is_noticed(tmp_path):
 
 
 def veiled(where, ills, kind="table", policy=None):
-    """Sixty persons with given illnesses, published by one kind under one house."""
+    """Sixty persons with given illnesses, published by one kind under one parameter set."""
     rows = people(0, 60)
     rows = rows.set_column(4, "ill", [ills])
     if kind == "table":
-        return anonymize(rows, policy or house(), store=where)
+        return anonymize(rows, policy or veil_policy(), store=where)
     if kind == "series":
-        return Series(where, policy or house()).publish(rows)
-    changing = EvolvingTable(where, policy or house())
+        return Series(where, policy or veil_policy()).publish(rows)
+    changing = EvolvingTable(where, policy or veil_policy())
     if changing.status()["publications"]:
         changing.update(rows)
     else:
@@ -154,7 +154,7 @@ def veiled(where, ills, kind="table", policy=None):
     return changing.publish()
 
 
-def house(**more):
+def veil_policy(**more):
     methods = {kind: {"method": "veil"} for kind in ("table", "evolving", "series")}
     prior = {"file": str(PRIOR), "by": ["sex"]}
     return Policy.from_dict(BASE | {"columns": COLUMNS, "privacy": {"l": 3}, "prior": prior} | methods | more)
@@ -195,7 +195,7 @@ def test_a_table_with_another_value_is_refused(tmp_path):
 
 
 def test_two_publications_never_move_the_same_person(tmp_path):
-    """Decoys move alike in both: where the truths part, what differs would be the truth."""
+    """False candidates move alike in both: where the true values differ, the difference would be the true value."""
     where = tmp_path / "store.db"
     veiled(where, illnesses(), "evolving")
     veiled(where, illnesses(), "series")
@@ -205,16 +205,16 @@ def test_two_publications_never_move_the_same_person(tmp_path):
 
 
 def moving(tmp_path):
-    """A house with a kernel."""
+    """A parameter set with a kernel."""
     ills = sorted(set(illnesses()))
     (tmp_path / "kernel.csv").write_text("value,stay,within\n" + "".join(f"{ill},0.5,0.0\n" for ill in ills))
     prior = {"file": str(PRIOR), "by": ["sex"], "kernel": {"file": str(tmp_path / "kernel.csv")}}
-    return house(prior=prior)
+    return veil_policy(prior=prior)
 
 
 @pytest.mark.parametrize("other", ["table", "evolving"])
 def test_a_series_that_moves_shares_nobody(tmp_path, other):
-    """Decoys have moved in the series; who is shown as in the beginning elsewhere has the first value still: 51% found at l = 4."""
+    """False candidates have moved in the series; a person who is shown elsewhere as at the start still has the first value: 51% found at l = 4."""
     for first, second in (("series", other), (other, "series")):
         where, rules = tmp_path / f"{first}.db", moving(tmp_path)
         veiled(where, illnesses(), first, rules)
@@ -236,7 +236,7 @@ def test_who_was_moved_is_shown_nowhere_else(tmp_path):
 
 
 def test_persons_are_recorded_once_whatever_memory_holds(tmp_path, monkeypatch):
-    """Persons whose places in memory are taken by others were recorded again without their sights, and composed with nothing."""
+    """Persons whose places in memory are taken by others were recorded again without their events, and composed with nothing."""
     monkeypatch.setattr("reticent.publication.population._CACHE_MASK", np.uint64(7))
     where = tmp_path / "store.db"
     for _ in range(3):
@@ -246,7 +246,7 @@ def test_persons_are_recorded_once_whatever_memory_holds(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_on_many_machines_takes_everybody(kind, tmp_path):
-    """Workers of Kafka and Spark do not show their persons to the ledger: nobody else is published beside them unnoticed."""
+    """Workers of Kafka and Spark do not show their persons to the ledger: nobody else is published with them unnoticed."""
     where = tmp_path / "store.db"
     with Store.open(where) as store:
         store.register("kafka feed workers", policy_hash=StreamScene.policy.hash)
@@ -257,7 +257,7 @@ def test_a_stream_on_many_machines_takes_everybody(kind, tmp_path):
         KINDS[kind](where, people(0, 80))
 
 
-def test_a_stream_on_many_machines_is_not_begun_beside_others(tmp_path):
+def test_a_stream_on_many_machines_does_not_start_next_to_others(tmp_path):
     table(tmp_path / "store.db", people(0, 80))
     with Store.open(tmp_path / "store.db") as store:
         store.register("spark", policy_hash=StreamScene.policy.hash)
@@ -282,7 +282,7 @@ def nameless(folder, prior=ILLS):
 
 
 def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
-    """One row less makes another table, veiled anew: what both had in common was the truth of 479 of 490 persons."""
+    """One row less makes another table, veiled anew: what both had in common was the true value of 479 of 490 persons."""
     rows = people(0, 60).select(["line", "ill"])
     first = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
     again = anonymize(rows, nameless(tmp_path), store=tmp_path / "store.db")
@@ -298,7 +298,7 @@ def test_a_veil_over_nobody_in_particular_stands_alone(tmp_path):
     assert REPUBLICATION in shown.guarantee.not_covered
 
 
-def test_an_attempt_that_was_refused_pins_no_house(tmp_path):
+def test_an_attempt_that_was_refused_pins_no_parameter_set(tmp_path):
     """Its hint asks for another prior; under the store it began with the other one must be welcome, until something is published."""
     rows, where = people(0, 60).select(["line", "ill"]), tmp_path / "store.db"
     with pytest.raises(GuaranteeError, match="not among their candidates"):
@@ -335,7 +335,7 @@ def intersected(*published):
 
 
 def test_the_joint_intersection_attack_finds_nobody_whom_the_ledger_let_through(tmp_path):
-    """Table, evolving table (three times) and series of the same sixty persons under one house; a stream of them is refused."""
+    """Table, evolving table (three times) and series of the same sixty persons under one parameter set; a stream of them is refused."""
     where = tmp_path / "store.db"
     shown = [veiled(where, illnesses(), "table"), *(veiled(where, illnesses(), "evolving") for _ in range(3))]
     shown += [veiled(where, illnesses(), "series")]

@@ -40,7 +40,7 @@ def test_what_is_posix_is_called_in_one_module():
 
 
 @pytest.mark.slow
-def test_tables_evolving_tables_streams_and_the_judge_run_without_fcntl(tmp_path):
+def test_tables_evolving_tables_streams_and_the_verifier_run_without_fcntl(tmp_path):
     def run(*words):
         return reticent_without_fcntl(*words, cwd=tmp_path)
 
@@ -51,7 +51,7 @@ def test_tables_evolving_tables_streams_and_the_judge_run_without_fcntl(tmp_path
     run("evolve", "insert", "h.db", "h.csv")
     run("evolve", "publish", "h.db", "-o", "first")
     run("verify", "first", "-p", "h.policy.yaml")
-    run("keys", "new", "house.keys")
+    run("keys", "new", "veil.keys")
     run("datasets", "feed", "-n", "300", "--seed", "3", "-o", "feed.ndjson")
     run("stream", "feed.ndjson", "-p", "feed.policy.yaml", "--store", "s.db", "--to", "released.ndjson", "--seed", "1")
     run("verify", "released.ndjson", "-p", "feed.policy.yaml")

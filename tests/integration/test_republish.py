@@ -61,9 +61,9 @@ def test_a_series_on_the_command_line(world, capsys):
     with pytest.raises(SystemExit) as done:
         main(["verify", *outs, "-p", f"{folder}/policy.yaml", "--ledger", f"{folder}/store.db", "--json"])
     assert done.value.code in (0, None)
-    verdict = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert verdict["holds"]
-    assert any("legal update instance" in finding["claim"] for finding in verdict["findings"])
+    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert result["holds"]
+    assert any("legal update instance" in finding["claim"] for finding in result["findings"])
     names = Release.from_dir(outs[0]).tables["data"].column_names
     assert names == ["group", "age", "sex", "region", "postcode", "diagnosis"]
 
@@ -155,12 +155,12 @@ def test_l_diversity_holds_for_each_release_and_says_that_it_does_for_no_two(wor
             classes.setdefault(tuple(row[name] for name in policy.quasi), []).append(row["diagnosis"])
         assert all(len(values) >= 5 and len(set(values)) >= 4 for values in classes.values())
         assert sum(map(len, classes.values())) == table.num_rows
-    verdict = verify([folder / "out1", folder / "out2"], policy)
-    assert verdict.holds
-    assert any("several releases" in note for note in verdict.notes)
+    result = verify([folder / "out1", folder / "out2"], policy)
+    assert result.holds
+    assert any("several releases" in note for note in result.notes)
 
 
-def test_the_judge_of_a_series_takes_no_release_by_itself_where_the_policy_asks_for_more(world):
+def test_the_verifier_of_a_series_takes_no_release_by_itself_where_the_policy_asks_for_more(world):
     folder, tables = world
     text = POLICY.replace("MODEL", "l-diversity").replace(", max_risk: RISK", "")
     (folder / "policy.yaml").write_text(text)

@@ -27,7 +27,7 @@ LIMIT = 300.0
 KILLS = int(os.environ.get("RETICENT_KILLS", "1"))
 MOMENTS = {
     "begun": "begun",
-    "judged": "judged",
+    "verified": "verified",
     "writing": "out/_temporary/**/*.parquet",
     "naming": "out/*.parquet",
     "named": "out/_SUCCESS",

@@ -167,15 +167,15 @@ def test_a_release_is_written_once_and_says_that_it_is_whole(spark, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-def test_the_judge_on_spark_refutes_a_release_with_a_small_class(spark):
+def test_the_verifier_on_spark_refutes_a_release_with_a_small_class(spark):
     from reticent.connectors import spark as on_spark
 
     wanted = policy({"k": 5, "l": 3, "suppression": 0.1})
     made = on_spark.release(spark.createDataFrame(rows(1000)), wanted)
     first = made.frame.limit(1)
     odd = first.withColumn("marital_status", first["marital_status"].substr(1, 0))
-    verdict = on_spark.verify(replace(made, frame=made.frame.unionByName(odd)), wanted)
-    assert {finding.claim for finding in verdict.refuted} >= {"k = 5", "l = 3 (distinct)"}
+    result = on_spark.verify(replace(made, frame=made.frame.unionByName(odd)), wanted)
+    assert {finding.claim for finding in result.refuted} >= {"k = 5", "l = 3 (distinct)"}
     told = on_spark.verify(replace(made, frame=made.frame.withColumn("person_id", made.frame["age"])), wanted)
     assert {finding.claim for finding in told.refuted} == {"only columns that the policy releases are published"}
     short = on_spark.verify(replace(made, frame=made.frame.limit(made.records.published - 1)), wanted)
@@ -205,8 +205,8 @@ def test_adult(spark):
     """The public Adult set, where the user has it."""
     from reticent.connectors import spark as on_spark
 
-    beside = Path(__file__).parents[3] / "shared" / "data" / "adult"
-    folder = Path(os.environ.get("RETICENT_ADULT", beside))
+    shared = Path(__file__).parents[3] / "shared" / "data" / "adult"
+    folder = Path(os.environ.get("RETICENT_ADULT", shared))
     if not (folder / "adult_30162.csv").is_file():
         pytest.skip("the Adult set cannot be shipped; set RETICENT_ADULT to its folder")
     table = adult.load(folder)

@@ -51,14 +51,14 @@ def test_spark_shows_what_one_machine_shows(spark, tmp_path):
     shown = made.frame.toArrow()
     assert as_sorted(text(shown)) == as_sorted(text(local.tables["data"]))
     assert made.records == local.records
-    assert made.metadata["veil"] == local.metadata["veil"], "the noise of eta, too"
+    assert made.metadata["veil"] == local.metadata["veil"], "the noise of the omission rate, too"
     assert made.guarantee.claims == local.guarantee.claims
     assert any("ledger" in word for word in made.guarantee.not_covered)
     assert on_spark.verify(made, wanted).holds
 
 
 def test_somebody_who_is_written_in_two_ways_has_two_records(spark, tmp_path):
-    """Two sets over one person, each as a first sight."""
+    """Two sets over one person, each as a first event."""
     from reticent.connectors import spark as on_spark
 
     rows = table(40)
@@ -92,7 +92,7 @@ def test_kill_python_workers_at_random_moments(spark, tmp_path):
     print(f"{killed} Python workers killed")  # noqa: T201 - for make stress
 
 
-def test_the_judge_on_spark_refutes_sets_that_no_row_gives_and_strange_columns(spark, tmp_path):
+def test_the_verifier_on_spark_refutes_sets_that_no_stratum_gives_and_strange_columns(spark, tmp_path):
     from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
     from reticent.connectors import spark as on_spark

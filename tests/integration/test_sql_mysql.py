@@ -36,12 +36,12 @@ def server(tmp_path_factory):
         time.sleep(0.1)
     link = pymysql.connect(unix_socket=str(socket), user="root")
     with link.cursor() as cursor:
-        cursor.execute("create database house")
-        cursor.execute("create table house.visits (age int, sex text, seen date)")
-        cursor.execute("insert into house.visits values (31, 'f', '2024-01-05'), (40, 'm', null)")
+        cursor.execute("create database hospital")
+        cursor.execute("create table hospital.visits (age int, sex text, seen date)")
+        cursor.execute("insert into hospital.visits values (31, 'f', '2024-01-05'), (40, 'm', null)")
     link.commit()
     link.close()
-    yield f"mysql+pymysql://root@localhost/house?unix_socket={socket}"
+    yield f"mysql+pymysql://root@localhost/hospital?unix_socket={socket}"
     process.terminate()
     process.wait(30)
 

@@ -274,7 +274,7 @@ def test_omop_out_is_the_model_for_others(omop, tmp_path, scheme):
         ("UPDATE person SET person_id = -person_id", "nobody|together|fewer|persons"),
     ],
 )
-def test_a_damaged_database_is_refused_and_nothing_is_released(omop, tmp_path, change, words):
+def test_a_corrupt_database_is_refused_and_nothing_is_released(omop, tmp_path, change, words):
     folder, rules, _ = omop
     file = tmp_path / "bad.db"
     file.write_bytes((folder / "in.db").read_bytes())

@@ -227,7 +227,7 @@ def test_one_writer_at_a_time(store, where):
 
 
 def test_a_lost_lock_is_noticed(store, where, monkeypatch):
-    """Without the fence the first writer would go on beside the second one."""
+    """Without the fence the first writer would continue next to the second one."""
     with store.lock("feed"), Store.open(where) as other:
         with monkeypatch.context() as patch:
             patch.setattr("reticent.store.database.hold_lock", lambda *_: contextlib.nullcontext())
@@ -283,7 +283,7 @@ with Store.open(sys.argv[1]) as store, store.lock("feed", wait=60):
 
 
 def test_a_store_opens_while_another_process_commits(store, where, monkeypatch):
-    """Its witness is read before its head: what is committed in between puts the store ahead of the witness, not behind."""
+    """Its rollback marker is read before its head: a commit in between puts the store ahead of the marker, not behind."""
     real = opening.read_head
 
     def read_head(*args):
@@ -307,7 +307,7 @@ def test_a_killed_writer_leaves_whole_steps(store, where):
         writer = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         assert writer.returncode == -signal.SIGKILL
         seen = [int(line) for line in writer.stdout.split()]
-        # Whoever gets the lock knows that the dead writer's last commit has ended, one way or the other.
+        # A process that gets the lock knows that the dead writer's last commit has ended, one way or the other.
         with store.lock("feed", wait=60):
             step = int(store.position("feed") or 0)
             assert seen == list(range(last + 1, last + 1 + len(seen)))

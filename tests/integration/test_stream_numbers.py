@@ -1,4 +1,4 @@
-"""Numbers of a stream go out in one way, by whatever file they came, and the judge knows that way."""
+"""Numbers of a stream go out in one way, by whatever file they came, and the verifier knows that way."""
 
 import orjson
 import pyarrow as pa
@@ -85,7 +85,7 @@ def test_what_a_stream_writes_of_numbers_verifies(tmp_path, written, method):
     sent = [float(n) if written is parquet or "." in n else int(n) for n in NUMBERS]
     assert [doses[seq] for seq in range(len(NUMBERS))] == sent
     run("verify", shown, "-p", policy)
-    if written is not ndjson:  # as a table that file is refused: whole numbers beyond 2^53 beside fractions
+    if written is not ndjson:  # as a table that file is refused: whole numbers beyond 2^53 next to fractions
         run("verify", shown, "-p", policy, "--original", source)
 
 
@@ -99,7 +99,7 @@ def test_text_that_looks_like_a_number_stays_text(tmp_path):
     run("verify", shown, "-p", policy, "--original", source)
 
 
-def test_a_column_called_seq_is_refused_where_records_are_held(tmp_path):
+def test_a_column_called_seq_is_refused_where_records_are_pending(tmp_path):
     (tmp_path / "in.csv").write_text("who,weight,seq,ill\np1,1,1,flu\n")
     (tmp_path / "policy.yaml").write_text((POLICY + METHODS["castle"]).replace("dose", "seq"))
     words = ["stream", tmp_path / "in.csv", "-p", tmp_path / "policy.yaml", "--store", tmp_path / "s.db"]

@@ -1,4 +1,4 @@
-"""The veil through the command line: a prior from the past, a house in a store, a release that the judge rebuilds."""
+"""The veil through the command line: a prior from the past, a parameter set in a store, a release that the verifier rebuilds."""
 
 import csv
 import json
@@ -63,7 +63,7 @@ def run(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def release(place, name, policy="policy.yaml", store="house.db"):
+def release(place, name, policy="policy.yaml", store="veil.db"):
     return run("anonymize", place / "now.csv", "-p", place / policy, "-o", place / name, "--store", place / store)
 
 
@@ -72,7 +72,7 @@ def candidates(folder):
     return sorted(map(tuple, zip(*(data.column(name).to_pylist() for name in data.column_names), strict=True)))
 
 
-def test_one_house_shows_a_person_the_same_candidates_again(place):
+def test_one_parameter_set_shows_a_person_the_same_candidates_again(place):
     assert release(place, "a").exit_code == 0
     assert release(place, "b").exit_code == 0
     assert candidates(place / "a") == candidates(place / "b")
@@ -156,8 +156,8 @@ def test_a_set_that_the_line_cannot_give_is_refuted(place):
     assert refuted == ["the set of every first event is possible in its stratum"]
 
 
-def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
-    """Over many keys, on what is published: a candidate of c copies is the truth with probability c / l."""
+def test_each_candidate_is_the_true_value_as_often_as_it_says(tmp_path):
+    """Over many keys, on what is published: a candidate of c copies is the true value with probability c / l."""
     counts = np.array([30, 2, 11, 17, 5, 1, 20])
     lines = "".join(f"{ill},{n}\n" for ill, n in zip(ILLS, counts, strict=True))
     (tmp_path / "prior.csv").write_text("value,count\n" + lines)
@@ -166,22 +166,22 @@ def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
     policy, rng, n = Policy.load(tmp_path / "policy.yaml"), np.random.default_rng(5), 500
     hits, tries = np.zeros(4), np.zeros(4)
     for seed in range(40):
-        truth = rng.choice(ILLS, n, p=counts / counts.sum())
-        rows = people(seed, n).set_column(3, "ill", pa.array(truth)).append_column("line", pa.array(range(n)))
+        true_values = rng.choice(ILLS, n, p=counts / counts.sum())
+        rows = people(seed, n).set_column(3, "ill", pa.array(true_values)).append_column("line", pa.array(range(n)))
         data = table.publish(rows, policy, seed=seed).release.tables["data"]
         sets = zip(*(data.column(f"ill_{slot}").to_pylist() for slot in (1, 2, 3)), strict=True)
         for line, cells in zip(data.column("line").to_pylist(), sets, strict=True):
             for value in set(cells):
                 tries[cells.count(value)] += 1
-                hits[cells.count(value)] += value == truth[line]
+                hits[cells.count(value)] += value == true_values[line]
     for copies in (1, 2):
         share, error = hits[copies] / tries[copies], np.sqrt(copies / 3 * (1 - copies / 3) / tries[copies])
         assert abs(share - copies / 3) < 4 * error, (copies, share)
 
 
-def test_a_table_and_a_series_of_one_house_agree(place):
+def test_a_table_and_a_series_of_one_parameter_set_agree(place):
     policy, rows = Policy.load(place / "policy.yaml"), people(9, 300)
-    with Store.open(place / "house.db") as store:
+    with Store.open(place / "veil.db") as store:
         once = table.publish(rows, policy, store=store).release
         store.register("series", policy_hash=policy.hash)
         with store.lock("series"):
@@ -204,7 +204,7 @@ def test_persons_have_pseudonyms_where_the_policy_links_them(place, link):
     text = POLICY if link is None else POLICY.replace("prior.csv}", f"prior.csv, link: {str(link).lower()}}}")
     (place / "policy.yaml").write_text(text)
     policy, rows = Policy.load(place / "policy.yaml"), people(9, 300)
-    with Store.open(place / "house.db") as store:
+    with Store.open(place / "veil.db") as store:
         once = table.publish(rows, policy, store=store).release.tables["data"]
         store.register("series", policy_hash=policy.hash)
         with store.lock("series"):

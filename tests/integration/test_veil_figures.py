@@ -90,7 +90,7 @@ def test_the_report_says_what_was_measured(place):
     assert "max" not in json.dumps(report)
 
 
-def test_every_release_quotes_it_and_the_judge_compares(place):
+def test_every_release_quotes_it_and_the_verifier_compares(place):
     release, policy = published(place)
     quoted = release.metadata["veil"]["figures"]
     assert quoted == {word: part for word, part in figures(place).items() if word != "sha256"}
@@ -160,7 +160,7 @@ def test_the_report_belongs_to_the_policys_files(place, tmp_path):
     assert Policy.load(place / "policy.yaml").hash != policy.hash
 
 
-def test_a_person_is_offered_over_all_events_and_the_judge_agrees(place):
+def test_a_person_is_offered_over_all_events_and_the_verifier_agrees(place):
     release, policy = published(place)
     assert verify(release, policy).holds
     data = release.tables["data"]

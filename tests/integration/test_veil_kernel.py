@@ -1,4 +1,4 @@
-"""The kernel that `reticent prior` and `init` write, used as a user would: a stream of returning persons under it, judged and asked."""
+"""The kernel that `reticent prior` and `init` write, used as a user would: a stream of returning persons under it, verified and queried."""
 
 import json
 from collections import Counter
@@ -50,7 +50,7 @@ def test_a_stream_moves_along_the_kernel_that_prior_has_made(place, link):
 
 
 def test_records_one_by_one_move_as_in_a_batch(place):
-    """Small batches are judged record by record, large ones at once: both under the kernel of few numbers."""
+    """Small batches are verified record by record, large ones at once: both under the kernel of few numbers."""
     write_feed(place / "some.csv", 400, seed=3)
     table, policy = pc.read_csv(place / "some.csv"), Policy.load(place / "policy.yaml")
     whole, parts = (StreamPublication(policy, rng=Rng.from_seed(1)) for _ in range(2))

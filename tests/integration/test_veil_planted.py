@@ -50,7 +50,7 @@ def rows():
 @pytest.fixture(scope="module")
 def good(rules, rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("good") / "release"
-    anonymize(rows, rules, store=rules.base / "house.db").to_dir(folder)
+    anonymize(rows, rules, store=rules.base / "veil.db").to_dir(folder)
     assert verify(folder, rules).holds
     assert verify(folder, rules, original=rows).holds
     return folder
@@ -61,7 +61,7 @@ def folder(good, tmp_path):
     return shutil.copytree(good, tmp_path / "release")
 
 
-def papers(folder, name, change):
+def edit_metadata(folder, name, change):
     document = json.loads((folder / name).read_text())
     change(document)
     indent = 2 if name == "release.json" else None
@@ -77,7 +77,7 @@ def lines(folder, change):
 
 
 def refuted(folder, rules, **more):
-    """The claims that fail, when whoever planted it has also made the digests fit."""
+    """The claims that fail when an attacker who planted it has also made the digests fit."""
     manifest = json.loads((folder / "release.json").read_text())
     for name in manifest["files"]:
         manifest["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
@@ -107,27 +107,30 @@ MANIFEST = {
 @pytest.mark.parametrize("what", MANIFEST)
 def test_the_manifest_is_closed_in_every_entry(folder, rules, what):
     change, claim = MANIFEST[what]
-    papers(folder, "release.json", change)
+    edit_metadata(folder, "release.json", change)
     assert claim in refuted(folder, rules)
 
 
 VEIL = {
     "a kernel": (lambda v: v.update(kernel={"p1": "d03"}), "the transition kernel is the policy's"),
     "epsilon": (lambda v: v.update(epsilon=0.001), "epsilon matches the prior's report or the policy"),
-    "the house": (lambda v: v.update(parameters_digest="p1 has d03"), "the digest matches the pinned veil parameters"),
-    "eta of nobody": (
+    "the parameter set": (
+        lambda v: v.update(parameters_digest="p1 has d03"),
+        "the digest matches the pinned veil parameters",
+    ),
+    "an omission rate without a stratum": (
         lambda v: v["omission_rate"].append(0.123),
         "every stratum of the prior states its omission rate",
     ),
-    "cells in eta": (
+    "cells among omission rates": (
         lambda v: v["omission_rate"].append("p1"),
         "every stratum of the prior states its omission rate",
     ),
-    "dear eta": (
+    "an expensive omission rate": (
         lambda v: v.update(omission_rate_epsilon=9),
         "every stratum of the prior states its omission rate",
     ),
-    "large eta": (
+    "a large omission rate": (
         lambda v: v.update(omission_rate=[0.9] * len(v["omission_rate"])),
         "the stated omission rate is within the limit of one tenth",
     ),
@@ -137,7 +140,7 @@ VEIL = {
 @pytest.mark.parametrize("what", VEIL)
 def test_the_document_says_what_policy_and_prior_say(folder, rules, what):
     change, claim = VEIL[what]
-    papers(folder, "veil.json", change)
+    edit_metadata(folder, "veil.json", change)
     assert claim in refuted(folder, rules)
 
 
@@ -145,21 +148,21 @@ def test_codebook_and_page_say_no_more_than_the_release(folder, rules):
     page = folder / "README.txt"
     page.write_text(page.read_text() + "p1 has d03\n")
     assert refuted(folder, rules) == {"README.txt matches the codebook"}
-    papers(folder, "codebook.json", lambda book: book["columns"][0].update(meaning="p1 has d03"))
+    edit_metadata(folder, "codebook.json", lambda book: book["columns"][0].update(meaning="p1 has d03"))
     assert "the codebook agrees with manifest, tables and policy" in refuted(folder, rules)
 
 
 def test_a_file_is_none_of_the_release_because_the_manifest_lists_it(folder, rules, rows):
     pa.csv.write_csv(rows, folder / "input.csv")
-    papers(folder, "release.json", lambda m: m["files"].update({"input.csv": ""}))
+    edit_metadata(folder, "release.json", lambda m: m["files"].update({"input.csv": ""}))
     assert "the folder has only files of its shape, each once" in refuted(folder, rules)
 
 
 def test_a_table_stands_in_one_format(folder, rules, rows):
-    """The judge would read one of them, and the world the other."""
+    """The verifier would read one of them, and recipients the other."""
     pq.write_table(pa.csv.read_csv(folder / "data.csv"), folder / "data.parquet")
     pa.csv.write_csv(rows, folder / "data.csv")
-    papers(folder, "release.json", lambda m: m["files"].update({"data.parquet": ""}))
+    edit_metadata(folder, "release.json", lambda m: m["files"].update({"data.parquet": ""}))
     assert "the folder has only files of its shape, each once" in refuted(folder, rules)
 
 
@@ -198,19 +201,19 @@ def test_later_events_do_not_stand_where_nobody_has_any(folder, rules):
 
 def test_persons_are_not_lost_as_suppressed_ones(folder, rules):
     lines(folder, lambda head, cells: (head, cells[:800]))
-    papers(folder, "release.json", lambda m: m["records"].update(published=800, suppressed=400))
+    edit_metadata(folder, "release.json", lambda m: m["records"].update(published=800, suppressed=400))
     assert "suppressed rows are within the policy's limit" in refuted(folder, rules)
 
 
-def test_lines_in_the_order_of_the_truth_are_seen(good, folder, rules, rows, tmp_path):
-    """Whoever sorts by the truth tells it: among neighbours the truth is what their sets have in common."""
-    truth = dict(zip(rows["id"].to_pylist(), rows["ill"].to_pylist(), strict=True))
+def test_lines_in_the_order_of_the_true_value_are_found(good, folder, rules, rows, tmp_path):
+    """Sorting by the true value discloses it: it is what the sets of neighbors have in common."""
+    true_values = dict(zip(rows["id"].to_pylist(), rows["ill"].to_pylist(), strict=True))
     tagged = Policy.from_dict(
         rules.to_dict() | {"columns": rules.to_dict()["columns"] | {"tag": "plain"}}, base=rules.base
     )
-    release = anonymize(rows.append_column("tag", rows["id"]), tagged, store=tmp_path / "house.db")
+    release = anonymize(rows.append_column("tag", rows["id"]), tagged, store=tmp_path / "veil.db")
     data = release.tables["data"]
-    order = sorted(range(data.num_rows), key=lambda at: truth[data["tag"][at].as_py()])
+    order = sorted(range(data.num_rows), key=lambda at: true_values[data["tag"][at].as_py()])
     shown = data.take(order).drop_columns("tag").to_pylist()
     names = json.loads((folder / "codebook.json").read_text())["columns"]
     head = [entry["name"] for entry in names]
@@ -219,6 +222,6 @@ def test_lines_in_the_order_of_the_truth_are_seen(good, folder, rules, rows, tmp
 
 
 def test_a_folder_that_lacks_a_column_is_refuted_and_no_bug(folder, rules, rows):
-    papers(folder, "veil.json", lambda v: v.update(l=5))
-    papers(folder, "release.json", lambda m: m["guarantee"]["claims"].update(veil=5))
+    edit_metadata(folder, "veil.json", lambda v: v.update(l=5))
+    edit_metadata(folder, "release.json", lambda m: m["guarantee"]["claims"].update(veil=5))
     assert refuted(folder, rules, original=rows)

@@ -46,8 +46,8 @@ def base(tmp_path_factory):
 
 
 def refuted(base, *sources, **more):
-    verdict = verify([str(source) for source in sources], base / "policy.yaml", **more)
-    return {finding.claim for finding in verdict.refuted}
+    result = verify([str(source) for source in sources], base / "policy.yaml", **more)
+    return {finding.claim for finding in result.refuted}
 
 
 def altered(base, tmp_path, change):

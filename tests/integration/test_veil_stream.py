@@ -1,4 +1,4 @@
-"""The veil over streams, on published lines: the law, one house with tables and series, drift, restarts."""
+"""The veil over streams, on published lines: the law, one parameter set with tables and series, drift, restarts."""
 
 import json
 
@@ -82,7 +82,7 @@ def followed(person, value, visits, rng):
     return values
 
 
-def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
+def test_each_candidate_is_the_true_value_as_often_as_it_says(tmp_path):
     """Chi-square over many keys, at the first visit and at the third, along the kernel."""
     policy, rng, visits = rules(tmp_path, **KERNEL), np.random.default_rng(7), 3
     hits, tries = np.zeros((visits, L + 1)), np.zeros((visits, L + 1))
@@ -91,10 +91,10 @@ def test_each_candidate_is_the_truth_as_often_as_it_says(tmp_path):
         first = rng.choice(7, n, p=COUNTS / COUNTS.sum())
         chains = [followed(i, value, visits, rng) for i, value in enumerate(first.tolist())]
         batch = people(seed, n * visits, [f"p{i}" for i in range(n)] * visits)
-        truth = [ILLS[chains[i % n][i // n]] for i in range(n * visits)]
-        shown = released(policy, batch.set_column(4, "ill", pa.array(truth)), seed)
+        true_values = [ILLS[chains[i % n][i // n]] for i in range(n * visits)]
+        shown = released(policy, batch.set_column(4, "ill", pa.array(true_values)), seed)
         assert [line["event"] for line in shown] == [i // n for i in range(n * visits)]
-        for line, true in zip(shown, truth, strict=True):
+        for line, true in zip(shown, true_values, strict=True):
             for value in set(line["candidates"]):
                 copies = line["candidates"].count(value)
                 tries[line["event"], copies] += 1
@@ -119,8 +119,8 @@ def test_an_outbreak_exposes_nobody(tmp_path):
                 seen += 1
                 right += true == "hiv"
     known = COUNTS[4] / COUNTS.sum()
-    kappa = 0.33 / known / (0.67 / (1 - known))
-    assert right / seen <= kappa / (kappa + L - 1) + 0.02
+    odds_ratio = 0.33 / known / (0.67 / (1 - known))
+    assert right / seen <= odds_ratio / (odds_ratio + L - 1) + 0.02
 
 
 def test_a_value_that_nobody_knew_shows_nothing(tmp_path):
@@ -137,9 +137,9 @@ def test_a_value_that_nobody_knew_shows_nothing(tmp_path):
     assert abs(share[0] - share[1]) < 4 * np.sqrt(share[1] * (1 - share[1]) / len(strange))
 
 
-def test_table_series_and_stream_of_one_house_agree(tmp_path):
+def test_table_series_and_stream_of_one_parameter_set_agree(tmp_path):
     policy, batch = rules(tmp_path, men=COUNTS[::-1]), people(3, 200)
-    with Store.open(tmp_path / "house.db") as store:
+    with Store.open(tmp_path / "veil.db") as store:
         once = table.publish(batch, policy, method="veil", store=store).release.tables["data"]
         store.register("series", policy_hash=policy.hash)
         again = Policy.from_dict(policy.to_dict() | {"series": {"method": "veil"}}, base=tmp_path)
@@ -159,7 +159,7 @@ def test_table_series_and_stream_of_one_house_agree(tmp_path):
 
 def test_another_prior_or_l_under_the_same_key_is_refused(tmp_path):
     policy = rules(tmp_path)
-    with Store.open(tmp_path / "house.db") as store:
+    with Store.open(tmp_path / "veil.db") as store:
         with Stream(policy, store=store, name="slot_length") as stream:
             stream.push(people(1, 20))
         for other in (RULES | {"privacy": {"l": 5}}, RULES):
@@ -181,16 +181,16 @@ def test_lines_verify_with_and_without_the_codebook(tmp_path, link):
     (tmp_path / "in.ndjson").write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in batch.to_pylist()))
     with Stream(policy, store=tmp_path / "store.db") as stream:
         stream.run(str(tmp_path / "in.ndjson"), str(tmp_path / "out.ndjson"))
-    verdict = verify(tmp_path / "out.ndjson", policy)
-    assert verdict.holds, verdict.refuted
-    assert ("which records belong to one person" in " ".join(verdict.unchecked)) is not link
+    result = verify(tmp_path / "out.ndjson", policy)
+    assert result.holds, result.refuted
+    assert ("which records belong to one person" in " ".join(result.unchecked)) is not link
     names = {line.get("person") for line in records((tmp_path / "out.ndjson").read_bytes())}
     assert len(names) == (90 if link else 1)
     (tmp_path / "bare.ndjson").write_bytes((tmp_path / "out.ndjson").read_bytes())
     bare = verify(tmp_path / "bare.ndjson", policy)
     assert bare.holds
     assert "the stream has no codebook" in " ".join(bare.unchecked)
-    assert len(bare.findings) < len(verdict.findings)
+    assert len(bare.findings) < len(result.findings)
 
 
 FORGED = {
@@ -240,7 +240,7 @@ def test_a_value_outside_a_hierarchy_does_not_stop_a_stream(tmp_path):
     assert shown == ["[40, 50)", "*", None]
 
 
-def test_damaged_and_foreign_memories_are_refused(tmp_path):
+def test_corrupt_and_foreign_states_are_refused(tmp_path):
     policy = rules(tmp_path)
     engine = Veil(policy, rng=Rng.from_seed(1))
     engine.push(people(1, 10))
@@ -253,7 +253,7 @@ def test_damaged_and_foreign_memories_are_refused(tmp_path):
 
 
 def test_a_stream_goes_on_wherever_it_stopped(tmp_path):
-    """The judge's memory begins with the last position; no position looks like something else."""
+    """The verifier's state begins with the last position; no position looks like something else."""
     policy = rules(tmp_path)
     publication = StreamPublication(policy, rng=Rng.from_seed(5))
     batch = people(5, 260)

@@ -101,7 +101,7 @@ def test_a_kernel_that_the_policy_names_is_made_of_the_same_records(place):
     assert run("verify", place / "out.ndjson", "-p", place / "policy.yaml").exit_code == 0
 
 
-def test_a_kernel_that_nobody_tells_of_is_refused(place):
+def test_an_unstated_kernel_is_refused(place):
     feed(place, 1200)
     (place / "policy.yaml").write_text(POLICY.replace("epsilon: 2}", "epsilon: 2, kernel: {file: steps.csv}}"))
     done = begin(place)

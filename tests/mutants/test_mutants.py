@@ -71,8 +71,8 @@ def test_a_mutant_that_does_not_fit_survives():
 
 
 def test_a_planted_bug_is_killed():
-    judge = next(mutant for mutant in EVERY if mutant.name == "the judge ignores privacy.l")
-    assert survives(judge) == ""
+    requirement = next(mutant for mutant in EVERY if mutant.name == "the verifier ignores privacy.l")
+    assert survives(requirement) == ""
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_code_is_found_by_its_form(symbol, find, replacement, taken, brought):
     assert changed(symbol, find, replacement) == (taken, brought)
 
 
-def test_a_body_that_is_left_out_is_kept():
+def test_an_omitted_body_is_kept():
     taken, brought = changed("Gate.check", "if $a is not None and $a < $b: ...", "if $a < 0: ...")
     assert taken == ["if number is not None and number < least:"]
     assert brought == ["if number < 0:"]

@@ -1,4 +1,4 @@
-"""The audit trail: who did what, in a chain that shows where it was cut or changed."""
+"""The audit log: who did what, in a chain that shows where it was cut or changed."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def store(tmp_path):
 def filled(store: Store) -> AuditLog:
     for number in range(5):
         Tokens(store).create(f"ward {number}", Role.FEED)
-    trail = AuditLog(store)
-    assert trail.first_broken_entry() is None
-    assert trail.head()["entries"] == 5
-    return trail
+    log = AuditLog(store)
+    assert log.first_broken_entry() is None
+    assert log.head()["entries"] == 5
+    return log
 
 
 @pytest.mark.parametrize("at", [0, 2, 4])
 @pytest.mark.parametrize("change", ["name", "remove", "swap"])
 def test_a_change_is_seen(store, at, change):
-    trail = filled(store)
+    log = filled(store)
     with store.transaction() as tx:
         here, other = (tx.get(OWNER, "audit-log", _key(number)) for number in (at, (at + 1) % 5))
         if change == "remove":
@@ -87,14 +87,14 @@ def test_a_change_is_seen(store, at, change):
             tx.put(
                 OWNER, "audit-log", _key(at), json.dumps(json.loads(here) | {"name": "nobody"}, sort_keys=True).encode()
             )
-    assert trail.first_broken_entry() is not None
+    assert log.first_broken_entry() is not None
 
 
-def test_a_shortened_trail_is_seen(store):
-    trail = filled(store)
+def test_a_shortened_audit_log_is_found(store):
+    log = filled(store)
     with store.transaction() as tx:
         tx.delete(OWNER, "audit-log", _key(4))
-    assert trail.first_broken_entry() == 4
+    assert log.first_broken_entry() == 4
 
 
 def _fail_after(_: None) -> None:
@@ -102,14 +102,14 @@ def _fail_after(_: None) -> None:
 
 
 def test_an_act_that_fails_leaves_no_entry(store):
-    trail = filled(store)
+    log = filled(store)
     with pytest.raises(RuntimeError), store.transaction() as tx:
-        _fail_after(trail.append(tx, "publish", "release:x"))
-    assert trail.head()["entries"] == 5
-    assert trail.first_broken_entry() is None
+        _fail_after(log.append(tx, "publish", "release:x"))
+    assert log.head()["entries"] == 5
+    assert log.first_broken_entry() is None
 
 
-def test_several_processes_write_one_trail(store, tmp_path):
+def test_several_processes_write_one_audit_log(store, tmp_path):
     code = (
         "import sys; from reticent.store import Store; from reticent.service.tokens import Role, Tokens\n"
         "with Store.open(sys.argv[1]) as s:\n"
@@ -117,6 +117,6 @@ def test_several_processes_write_one_trail(store, tmp_path):
     )
     running = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "store.db")]) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
-    trail = AuditLog(store)
-    assert trail.head()["entries"] == 40
-    assert trail.first_broken_entry() is None
+    log = AuditLog(store)
+    assert log.head()["entries"] == 40
+    assert log.first_broken_entry() is None

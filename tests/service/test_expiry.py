@@ -1,4 +1,4 @@
-"""What is older than the operator wants it kept is gone: from the lists, from the files of the store, from the folders beside it."""
+"""What is older than the operator wants it kept is gone: from the lists, from the files of the store, from the folders next to it."""
 
 from __future__ import annotations
 

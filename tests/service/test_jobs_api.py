@@ -196,7 +196,7 @@ def test_a_job_is_taken_up_after_a_restart(tmp_path, monkeypatch):
 
 
 def test_a_cancelled_job_publishes_nothing(tmp_path, monkeypatch):
-    """Even where its search is over: it is cancelled between the judge and the transaction."""
+    """Even where its search is over: it is cancelled between the verifier and the transaction."""
     hold, entered = threading.Event(), threading.Event()
     real = gate.pass_gate
 

@@ -32,7 +32,7 @@ USERS = {
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def running(tmp_path_factory):
     users = [mock.User(sub=sub, claims=claims) for sub, claims in USERS.items()]
     with mock.run_server_in_thread(user_claims=users) as provider:
         settings = OidcSettings(
@@ -49,80 +49,80 @@ def house(tmp_path_factory):
         running.close()
 
 
-def back(house: InThread, browser: httpx.Client, user: str) -> str:
+def back(running: InThread, browser: httpx.Client, user: str) -> str:
     """Goes to the provider as a browser does and signs in there; the address it sends the browser back to."""
-    there = browser.get(f"{house.root}/sign-in/oidc").headers["location"]
+    there = browser.get(f"{running.root}/sign-in/oidc").headers["location"]
     asked = parse_qs(urlparse(there).query)
     assert {"state", "nonce", "code_challenge"} <= set(asked)
     return browser.post(there, data={"sub": user}).headers["location"]
 
 
 @contextlib.contextmanager
-def signed_in(house: InThread, user: str) -> Iterator[tuple[httpx.Client, httpx.Response]]:
+def signed_in(running: InThread, user: str) -> Iterator[tuple[httpx.Client, httpx.Response]]:
     with httpx.Client(timeout=60) as browser:
-        yield browser, browser.get(back(house, browser, user))
+        yield browser, browser.get(back(running, browser, user))
 
 
 @pytest.mark.parametrize(("user", "role"), [("reed", "custodian"), ("ana", "analyst")])
-def test_a_group_becomes_a_role(house, user, role):
-    with signed_in(house, user) as (browser, answer):
+def test_a_group_becomes_a_role(running, user, role):
+    with signed_in(running, user) as (browser, answer):
         assert answer.status_code == 200
         assert 'url=/"' in answer.text
         cookie = next(value for value in answer.headers.get_list("set-cookie") if value.startswith(COOKIE))
         assert "HttpOnly" in cookie
         assert "samesite=strict" in cookie.lower()
-        assert browser.get(f"{house.root}/history").status_code == 200
-        entry = house.hub.audit_log.entries(house.hub.audit_log.head()["entries"] - 2)[0]
+        assert browser.get(f"{running.root}/history").status_code == 200
+        entry = running.hub.audit_log.entries(running.hub.audit_log.head()["entries"] - 2)[0]
         assert (entry["action"], entry["name"], entry["role"]) == ("sign-in", USERS[user]["name"], role)
         assert user not in entry["actor"]
-        visitor = house.app.state.access._sessions[browser.cookies[COOKIE]].credential
+        visitor = running.app.state.access._sessions[browser.cookies[COOKIE]].credential
         assert visitor.scope == (() if role == "custodian" else ("series:patients",))
-        browser.post(f"{house.root}/sign-in/out")
-        assert browser.get(f"{house.root}/history").status_code == 303
+        browser.post(f"{running.root}/sign-in/out")
+        assert browser.get(f"{running.root}/history").status_code == 303
 
 
-def test_a_name_is_shown_as_words(house):
-    with signed_in(house, "mal") as (_, answer):
+def test_a_name_is_shown_as_words(running):
+    with signed_in(running, "mal") as (_, answer):
         assert answer.status_code == 200
-    entry = house.hub.audit_log.entries(house.hub.audit_log.head()["entries"] - 2)[0]
+    entry = running.hub.audit_log.entries(running.hub.audit_log.head()["entries"] - 2)[0]
     assert entry["name"] == "<img src=x onerror=alert(1)>  Ana"
-    with signed_in(house, "reed") as (browser, _):
-        assert "<img src=x" not in browser.get(f"{house.root}/trail").text
+    with signed_in(running, "reed") as (browser, _):
+        assert "<img src=x" not in browser.get(f"{running.root}/trail").text
 
 
 @pytest.mark.parametrize("user", ["eve", "bob", "nil", "odd", "slot_length"])
-def test_nobody_without_a_group_gets_in(house, user):
-    with signed_in(house, user) as (browser, answer):
+def test_nobody_without_a_group_gets_in(running, user):
+    with signed_in(running, user) as (browser, answer):
         assert answer.status_code == 403
         assert COOKIE not in browser.cookies
 
 
-def test_an_answer_fits_one_browser_once_and_in_time(house, monkeypatch):
+def test_an_answer_fits_one_browser_once_and_in_time(running, monkeypatch):
     with httpx.Client(timeout=60) as browser, httpx.Client(timeout=60) as other:
-        address = back(house, browser, "reed")
+        address = back(running, browser, "reed")
         assert other.get(address).status_code == 401  # another browser, which began nothing
         wrong = re.sub(r"state=[^&]+", "state=x", address)
         assert browser.get(wrong).status_code == 401
         assert browser.get(address).status_code == 401  # what was begun is over
-        address = back(house, browser, "reed")
+        address = back(running, browser, "reed")
         assert browser.get(address).status_code == 200
         assert browser.get(address).status_code == 401
         monkeypatch.setattr(oidc_module, "_SIGN_IN_SECONDS", -1.0)
-        assert browser.get(f"{house.root}/sign-in/callback").status_code == 401
+        assert browser.get(f"{running.root}/sign-in/callback").status_code == 401
     monkeypatch.undo()
     with httpx.Client(timeout=60) as browser:
-        address = back(house, browser, "reed")
+        address = back(running, browser, "reed")
         later = oidc_module.time.monotonic() + 601
         monkeypatch.setattr(oidc_module.time, "monotonic", lambda: later)
         assert browser.get(address).status_code == 401
 
 
 @pytest.mark.parametrize("check", [{"client_id": "another"}, {"issuer": "http://localhost:1"}])
-def test_a_statement_for_others_is_refused(house, monkeypatch, check):
+def test_a_statement_for_others_is_refused(running, monkeypatch, check):
     """The same statement, signed by the provider, read by a service that expects another issuer or audience."""
     with httpx.Client(timeout=60) as browser:
-        address = back(house, browser, "reed")
-        settings = house.app.state.oidc._settings
+        address = back(running, browser, "reed")
+        settings = running.app.state.oidc._settings
         before = {name: getattr(settings, name) for name in check}
         for name, value in check.items():
             object.__setattr__(settings, name, value)
@@ -133,13 +133,13 @@ def test_a_statement_for_others_is_refused(house, monkeypatch, check):
                 object.__setattr__(settings, name, value)
 
 
-def test_a_session_ends(house, monkeypatch):
-    with signed_in(house, "reed") as (browser, _):
+def test_a_session_ends(running, monkeypatch):
+    with signed_in(running, "reed") as (browser, _):
         from reticent.service import access
 
         later = access.time.monotonic() + oidc_module.SESSION + 1
         monkeypatch.setattr(access.time, "monotonic", lambda: later)
-        assert browser.get(f"{house.root}/history").status_code == 303
+        assert browser.get(f"{running.root}/history").status_code == 303
 
 
 def test_a_provider_that_is_away_is_said(tmp_path):

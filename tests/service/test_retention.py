@@ -94,7 +94,7 @@ def test_a_cursor_before_the_oldest_is_told(store):
     assert "cursor=3" in told.value.hint
 
 
-def test_readers_get_410_over_http(tmp_path):
+def test_subscribers_get_410_over_http(tmp_path):
     running = InThread(tmp_path, keep_days=1)
     try:
         with running.client() as client:

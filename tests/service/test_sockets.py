@@ -114,7 +114,7 @@ def test_an_open_page_loses_its_power_with_its_token(studio, end):
                 studio.hub.tokens._cache.clear()
             else:
                 client.post("/sign-in/out")
-            if end == "revoke and wait":  # what the server sends by itself is held back as well
+            if end == "revoke and wait":  # what the server sends by itself is delayed as well
                 with pytest.raises(ConnectionClosed):
                     opened.recv(10)
             else:
@@ -194,7 +194,7 @@ def test_a_stranger_wakes_no_page(studio):
 
 
 @pytest.mark.parametrize("logger", ["nicegui", "uvicorn.error"])
-def test_the_log_tells_no_address_and_no_word_of_an_exception(studio, caplog, logger):
+def test_the_log_has_no_address_and_no_text_of_an_exception(studio, caplog, logger):
     log = logging.getLogger(logger)
 
     def fail() -> None:
@@ -229,7 +229,7 @@ def test_pages_keep_to_the_scope_of_the_visitor(studio):
                 assert ("south" in shown) is sees, path
 
 
-def test_the_trail_has_a_page_for_custodians(studio):
+def test_the_audit_log_has_a_page_for_custodians(studio):
     with signed_in(studio, studio.tokens[Role.CUSTODIAN]) as client:
         shown = client.get("/audit-log").text
         assert studio.hub.audit_log.head()["digest"] in shown

@@ -72,7 +72,7 @@ def test_the_codebook_is_there_before_the_first_line(server, stream):
     assert {column["name"]: column["role"] for column in book.json()["columns"]}["diagnosis"] == "sensitive"
 
 
-def test_a_second_house_takes_other_persons_only(stream):
+def test_a_second_parameter_set_takes_other_persons_only(stream):
     other = feed_policy()
     other["policy"]["privacy"] = {"l": 5}
     assert stream.post("/streams", json={"name": "five", **other}).status_code == 201
@@ -179,7 +179,7 @@ def test_a_refused_batch_does_not_confuse_the_journal(tmp_path):
 
 @pytest.mark.parametrize("method", ["veil", "delay-free"])
 def test_a_state_written_while_records_come_is_never_behind_them(tmp_path, monkeypatch, method):
-    """With a journal and pieces of a few records: whoever reads the store after any commit has the engine's state."""
+    """With a journal and pieces of a few records: a reader of the store after any commit has the engine's state."""
     monkeypatch.setattr(stream_publication, "_MAX_JOURNAL", 3_000)
     monkeypatch.setattr(snapshot_writer, "_PIECE", 2_000)
     begun = []
@@ -228,17 +228,17 @@ def test_a_batch_sent_again_after_a_restart_does_not_mix_up_state_and_journal(tm
         second.close()
 
 
-def test_castle_holds_and_readers_get_it(server):
+def test_castle_delays_and_subscribers_get_it(server):
     policy = feed_policy(method="castle", delta=20)
     policy["policy"]["privacy"] = {"k": 3}
     with server.client() as client:
-        client.post("/streams", json={"name": "held", **policy}).raise_for_status()
+        client.post("/streams", json={"name": "delayed", **policy}).raise_for_status()
         table = rename_persons(feed.generate(200, 7), "C")  # others of this server have the same names
-        answers = [push(client, "held", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
+        answers = [push(client, "delayed", lines(table.slice(i * 50, 50)), f"k{i}") for i in range(4)]
         assert {answer.status_code for answer in answers} == {202}
-        assert {push(client, "held", lines(table.slice(0, 50)), "k0").status_code} == {202}
-        shown = [orjson.loads(line) for line in client.get("/streams/held/records").content.splitlines()]
-        status = client.get("/streams/held").json()
+        assert {push(client, "delayed", lines(table.slice(0, 50)), "k0").status_code} == {202}
+        shown = [orjson.loads(line) for line in client.get("/streams/delayed/records").content.splitlines()]
+        status = client.get("/streams/delayed").json()
     assert status["input"] == 200
     assert len(shown) == status["published"]
     assert {record["type"] for record in shown} == {"record"}
@@ -318,9 +318,9 @@ def test_a_cursor_ahead_of_its_stream_is_refused(stream):
     for path in ("records", "events"):
         ahead = stream.get(f"/streams/s/{path}", params={"cursor": last + 1, "limit": 1})
         assert (ahead.status_code, ahead.json()["error"]["code"]) == (409, "ahead")
-    generation = here.headers["reticent-epoch"]
-    assert stream.get("/streams/s/records", params={"epoch": generation}).status_code == 200
-    other = stream.get("/streams/s/records", params={"epoch": generation + "1"})
+    epoch = here.headers["reticent-epoch"]
+    assert stream.get("/streams/s/records", params={"epoch": epoch}).status_code == 200
+    other = stream.get("/streams/s/records", params={"epoch": epoch + "1"})
     assert other.json()["error"]["code"] == "epoch"
 
 

@@ -127,15 +127,15 @@ class Broker:
         one += ("transaction.state.log.min.isr", "share.coordinator.state.topic.replication.factor")
         one += ("share.coordinator.state.topic.min.isr", "offsets.topic.num.partitions")
         one += ("transaction.state.log.num.partitions", "share.coordinator.state.topic.num.partitions")
-        doors = f"PLAINTEXT://127.0.0.1:{self.port},RELAYED://127.0.0.1:{self.behind}"
+        listeners = f"PLAINTEXT://127.0.0.1:{self.port},RELAYED://127.0.0.1:{self.behind}"
         lines = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@127.0.0.1:{self._controller}",
-            "listeners": f"{doors},CONTROLLER://127.0.0.1:{self._controller}",
-            "advertised.listeners": doors.replace(str(self.behind), str(self.relayed)),
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._controller}",
+            "advertised.listeners": listeners.replace(str(self.behind), str(self.relayed)),
             "listener.security.protocol.map": ",".join(
-                f"{door}:PLAINTEXT" for door in ("PLAINTEXT", "RELAYED", "CONTROLLER")
+                f"{listener}:PLAINTEXT" for listener in ("PLAINTEXT", "RELAYED", "CONTROLLER")
             ),
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(self.folder / "logs"),

@@ -29,8 +29,8 @@ def run(spark, folder: Path, method: str) -> None:
     (folder / "begun").touch()
     with Store.open(folder / "store.db") as store:
         made = release(spark.read.parquet(str(folder / "in")), policy(folder, method), store=store)
-        (folder / "judged").touch()
-        # As many files as a large table has, each of rows that stand together.
+        (folder / "verified").touch()
+        # As many files as a large table has, each of neighboring rows.
         replace(made, frame=made.frame.repartition(PARTS, *made.frame.columns)).to_parquet(str(folder / "out"))
 
 

@@ -49,7 +49,7 @@ def records(n: int, first: int = 0) -> list[dict]:
 
 
 def check(lines: list[dict], given: list[dict], wanted: Policy, folder: Path, shard: int) -> None:
-    """Every record once, among candidates that hold its value, each person's events in order; and the judge agrees."""
+    """Every record once, among candidates that hold its value, each person's events in order; and the verifier agrees."""
     assert lines[0]["type"] == "codebook", "the codebook stands before the first line"
     records = [line for line in lines if line["type"] == "record"]
     assert Counter(line["plain"]["ward"] for line in records) == Counter(record["ward"] for record in given)
@@ -62,5 +62,5 @@ def check(lines: list[dict], given: list[dict], wanted: Policy, folder: Path, sh
     assert all(numbers == list(range(len(numbers))) for numbers in events.values())
     path = folder / f"shard{shard}.ndjson"
     path.write_text("".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines))
-    verdict = verify(path, wanted)
-    assert verdict.holds, verdict.refuted
+    result = verify(path, wanted)
+    assert result.holds, result.refuted

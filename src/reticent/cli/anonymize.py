@@ -97,8 +97,10 @@ def anonymize(
     describe(release, seconds)
     for line in describe_changes(release, columns, rules):
         say(f"  {line}")
+    from reticent.release.wording import REPEATED_PERSONS
+
     for word in release.guarantee.not_covered:
-        if word.startswith("PERSONS"):
+        if word.startswith(REPEATED_PERSONS):
             say(f"WARNING: {word}.")
     say(f"Verified and written to {output}.")
     if json:

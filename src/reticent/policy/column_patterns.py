@@ -30,36 +30,54 @@ def plain_word(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()).strip("_")
 
 
+PERSON_NAME = "a person's name"
+RECORD_NUMBER = "a number given to a person or a record"
+IDENTIFIER = "an identifier"
+SOCIAL_SECURITY = "a social security number"
+MEDICAL_RECORD = "a medical record number"
+EMAIL = "an e-mail address"
+TELEPHONE = "a telephone or fax number"
+ADDRESS = "an address"
+ACCOUNT = "an account or plan number"
+LICENSE = "a licence or certificate number"
+VEHICLE = "a vehicle identifier"
+DEVICE = "a device identifier"
+WEB_ADDRESS = "a web address"
+NETWORK_ADDRESS = "a network address"
+BIOMETRIC = "a biometric identifier"
+PHOTOGRAPH = "a photograph"
+FREE_TEXT = "free text"
+
 IDENTIFYING_NAMES: dict[str, str] = {
     r"^(?!.*(facilit|hospital|ward|dep(t|artment)|clinic|unit|city|town|county|country|state|region|district|drug|medic|test|lab|item|product"
     r"|procedure|diagnos|disease|condition|pay[eo]r|plan|insur|school|study|site|employer|company|event|instrument|field|variable))"
-    r".*(^|_)(first|last|middle|sur|fore|given|family|full|maiden|patient|user)?_?names?($|_)": "a person's name",
-    r"^(first|last|middle|maiden|vorname|nachname|nom|prenom|nombres?|apellidos?|voornaam|achternaam|familienname|geburtsname|rufname|nom_(de_)?(famille|naissance|usage)|prenoms?)$": "a person's name",
-    r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|nbr|num|number|key|uuid|guid|ident)$": "a number given to a person or a record",
+    r".*(^|_)(first|last|middle|sur|fore|given|family|full|maiden|patient|user)?_?names?($|_)": PERSON_NAME,
+    r"^(first|last|middle|maiden|vorname|nachname|nom|prenom|nombres?|apellidos?|voornaam|achternaam|familienname|geburtsname|rufname|nom_(de_)?(famille|naissance|usage)|prenoms?)$": PERSON_NAME,
+    r"(^|_)(patient|person|subject|member|household|family|encounter|visit|record|case|insurance|medical_record|customer)_?(id|nr|no|nbr|num|number|key|uuid|guid|ident)$": RECORD_NUMBER,
     r"^(pid|eid|ptid|patid|pat(ienten?)?_?(id|nr|no|num|number|nummer|key)|pt_?(id|no|num)|u?subj_?id|bene_?id|desynpuf_id|enroll?_?id|nhs_?no"
-    r"|hospital_(no|number)|hadm_id|stay_id|csn|fall_?(nr|nummer))$": "a number given to a person or a record",
-    r"^(no|nr|n|num|numero|nummer|ident(ifiant)?|id|code)_(du_|de_|del_)?(patient|paciente|person(ne)?|pat|subject|sejour|dossier|case|fall|visit|encounter|record|historia)$": "a number given to a person or a record",
+    r"|hospital_(no|number)|hadm_id|stay_id|csn|fall_?(nr|nummer))$": RECORD_NUMBER,
+    r"^(no|nr|n|num|numero|nummer|ident(ifiant)?|id|code)_(du_|de_|del_)?(patient|paciente|person(ne)?|pat|subject|sejour|dossier|case|fall|visit|encounter|record|historia)$": RECORD_NUMBER,
     r"^(mbi|hicn?|(encrypted_)?hesid|epikey|upi|chi|chi_?(no|number)|nhsno|cpr|cpr_?nr|fnr|pnr|lopnr|hetu|amka|svnr|ahv_?nr|ahv|vers_?nr|kv_?nr|codice_fiscale)$"
-    r"|personnummer|personnr|fodselsnummer|pseudonym|(^|_)pseudo_?id$": "a number given to a person or a record",
+    r"|personnummer|personnr|fodselsnummer|pseudonym|(^|_)pseudo_?id$": RECORD_NUMBER,
     r"(^|_)(claim|clm|regist(ry|er|ration)|accession|specimen|sample|order|stud(y|ien)|teilnehmer|participant|fall|contact|spell|episode)_?"
-    r"(id|nr|no|nbr|num|number|nummer|key)$|(^|_)(claim|clm|accession)_?(control_)?(no|num|number)$": "a number given to a person or a record",
-    r"^(ipp|nip|nir|nda|iep|kvnr|bsn|dni|nhc|nie)$|(versicherten|kranken|fall|akten|dossier)_?(nummer|nr|id|kennung)$|patienten_?kennung|^patient_?nummer$": "a number given to a person or a record",
+    r"(id|nr|no|nbr|num|number|nummer|key)$|(^|_)(claim|clm|accession)_?(control_)?(no|num|number)$": RECORD_NUMBER,
+    r"^(ipp|nip|nir|nda|iep|kvnr|bsn|dni|nhc|nie)$|(versicherten|kranken|fall|akten|dossier)_?(nummer|nr|id|kennung)$|patienten_?kennung|^patient_?nummer$": RECORD_NUMBER,
     r"^(patient|person|subject|participant|member|insured|client|household|family)s?$": "a person",
-    r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": "an identifier",
-    r"(^|_)(ssn|social_security)": "a social security number",
-    r"(^|_)(mrn|medical_record)": "a medical record number",
-    r"(^|_)e_?mail": "an e-mail address",
-    r"(^|_)(phone|telephone|mobile|fax|tel)($|_)": "a telephone or fax number",
-    r"(^|_)(street|address|addr)($|_)": "an address",
-    r"(^|_)(account|iban|beneficiary|policy_number|health_plan)": "an account or plan number",
-    r"(^|_)(licen[sc]e|certificate|passport|driver)": "a licence or certificate number",
-    r"(^|_)(vehicle|plate|vin)($|_)": "a vehicle identifier",
-    r"(^|_)(device|serial)(_|$)": "a device identifier",
-    r"(^|_)(url|website|homepage)($|_)": "a web address",
-    r"(^|_)(ip|ip_address)($|_)": "a network address",
-    r"(^|_)(fingerprint|voiceprint|biometric|iris|genome)": "a biometric identifier",
-    r"(^|_)(photo|image|picture)($|_)": "a photograph",
-    r"(^|_)(note|notes|comment|comments|free_?text|remark|narrative|freitext|bemerkung(en)?|anmerkung(en)?|kommentar|notiz(en)?|commentaire|remarque|comentarios?|observaciones|opmerking)($|_)": "free text",
+    r"^(id|uuid|guid|mrn|nhs_number|ssn|row_?id)$": IDENTIFIER,
+    r"(^|_)(ssn|social_security)": SOCIAL_SECURITY,
+    r"(^|_)(mrn|medical_record)": MEDICAL_RECORD,
+    r"(^|_)e_?mail": EMAIL,
+    r"(^|_)(phone|telephone|mobile|fax|tel)($|_)": TELEPHONE,
+    r"(^|_)(street|address|addr)($|_)": ADDRESS,
+    r"(^|_)(account|iban|beneficiary|policy_number|health_plan)": ACCOUNT,
+    r"(^|_)(licen[sc]e|certificate|passport|driver)": LICENSE,
+    r"(^|_)(vehicle|plate|vin)($|_)": VEHICLE,
+    r"(^|_)(device|serial)(_|$)": DEVICE,
+    r"(^|_)(url|website|homepage)($|_)": WEB_ADDRESS,
+    r"(^|_)(ip|ip_address)($|_)": NETWORK_ADDRESS,
+    r"(^|_)(fingerprint|voiceprint|biometric|iris|genome)": BIOMETRIC,
+    r"(^|_)(photo|image|picture)($|_)": PHOTOGRAPH,
+    r"(^|_)(note|notes|comment|comments|free_?text|remark|narrative|freitext|bemerkung(en)?|anmerkung(en)?|kommentar|notiz(en)?|commentaire|remarque|comentarios?|observaciones|opmerking)($|_)": FREE_TEXT,
 }
 
 SENSITIVE_NAMES: dict[str, str] = {

@@ -198,8 +198,10 @@ LINKED = (
 REPUBLICATION = "some of these persons are in other publications of the same store: together, the publications may disclose more than each alone"
 NOT_IN_LEDGER = "persons who are in other publications of the same store: a release on Spark is not in its ledger"
 _COUNTED_WITH_NOISE = "computed from the released persons, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
+REPEATED_PERSONS = "PERSONS WITH SEVERAL RECORDS"
 _TEMPLATES = (
-    "PERSONS WITH SEVERAL RECORDS: {number} of {number} records repeat a value of the column '{names}', and each is counted as a separate person",
+    REPEATED_PERSONS
+    + ": {number} of {number} records repeat a value of the column '{names}', and each is counted as a separate person",
     "write person: {names} in the policy",
     "an attacker who knows what a plain (unchanged) column says about a person ({names})",
     "an attacker who knows what a plain (unchanged) column says about a person ({names} and {number} more)",

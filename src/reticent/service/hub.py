@@ -139,7 +139,7 @@ class Hub:
     def halt(self, stream: str, *, stop: bool) -> None:
         """Stop or resume a stream."""
         running = self.stream(stream)
-        self.write_and_log("stop" if stop else "go on", running.publisher, running.stop if stop else running.resume)
+        self.write_and_log("stop" if stop else "resume", running.publisher, running.stop if stop else running.resume)
 
     # Policies
 

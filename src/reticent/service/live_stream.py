@@ -225,8 +225,8 @@ class LiveStream:
 
     def read(self, body: bytes, kind: str) -> Batch:
         """Parse a batch; reject all of it if one of its records cannot be released."""
-        reader = self.publication.reader
-        batch = reader.arrow(check_arrow_stream(body)) if kind == ARROW else reader.ndjson(body)
+        parser = self.publication.reader
+        batch = parser.arrow(check_arrow_stream(body)) if kind == ARROW else parser.ndjson(body)
         if batch.rejected:
             row, reason, _ = batch.rejected[0]
             raise DataError(

@@ -37,7 +37,7 @@ from reticent.verify.requirements import (
     policy_requirements,
     requirements,
 )
-from reticent.verify.result import Finding, VerificationResult, none_of
+from reticent.verify.result import NEEDS_ORIGINAL, Finding, FormCheck, VerificationResult, none_of
 from reticent.verify.variants import check_variants
 
 REFERENCE_NOTE = (
@@ -123,7 +123,7 @@ def record_requirements(rules: list[Requirement]) -> list[Requirement]:
 def _person_demands(release: Published, policy: Policy) -> tuple[str, ...]:
     """List what the policy requires of persons, for a table without a manifest."""
     required = policy_requirements(policy, persons=True) if release.no_manifest and policy.person is not None else []
-    return tuple(f"{requirement} (needs the original)" for requirement in required)
+    return tuple(f"{requirement} {NEEDS_ORIGINAL}" for requirement in required)
 
 
 def count_policy_suppression(release: Published, policy: Policy) -> int:
@@ -143,7 +143,7 @@ def unchecked_claims(
     claims: Mapping[str, Any], known: tuple[str, ...] = ("k", "l", "t", *OVERALL_CLAIMS)
 ) -> tuple[str, ...]:
     """List the claims that this verifier does not recompute, and claims about persons, which need the original."""
-    hidden = (f"{requirement} (needs the original)" for requirement in person_requirements(claims))
+    hidden = (f"{requirement} {NEEDS_ORIGINAL}" for requirement in person_requirements(claims))
     return (*(claim for claim in claims if claim not in known), *hidden)
 
 
@@ -155,21 +155,26 @@ def check_columns(table: pa.Table, allowed: tuple[str, ...], policy: Policy, ext
     return none_of("only columns that the policy releases are published", len(others), where)
 
 
+COUNTS_CLAIM = "the manifest has its counts"
+
+
 def check_counts(
     counts: Mapping[str, Any], rows: int, limit: float | None, policy_suppressed: int = 0
 ) -> list[Finding]:
     """Check that the counts of the manifest agree with the tables and with each other."""
     if not counts:
-        return [Finding("the manifest has its counts", holds=False)]
+        return [Finding(COUNTS_CLAIM, holds=False)]
     numbers = {key: counts.get(key) for key in ("input", "published", "withheld", "suppressed")}
     sums = [value if isinstance(value, int) and value >= 0 else -1 for value in numbers.values()]
     if min(sums) < 0:
         return [Finding("the manifest's counts are whole numbers", holds=False)]
     given, published, withheld, suppressed = sums
     total = published + withheld + suppressed
-    findings = [
-        Finding("the tables have as many rows as the manifest says are published", rows == published, rows, published),
-        Finding("input rows = published + withheld + suppressed", given == total, total, given),
+    findings: list[Finding] = [
+        FormCheck(
+            "the tables have as many rows as the manifest says are published", rows == published, rows, published
+        ),
+        FormCheck("input rows = published + withheld + suppressed", given == total, total, given),
     ]
     if limit is not None:
         allowed = math.floor(Fraction(str(limit)) * (given - policy_suppressed)) + policy_suppressed

@@ -79,6 +79,14 @@ class VerificationResult:
         }
 
 
+class FormCheck(Finding):
+    """A check of counts or of the order of rows: its figures are not a bound that a release claims."""
+
+
+NEEDS_ORIGINAL = "(needs the original)"
+"""The end of unchecked claims that a comparison with the original covers."""
+
+
 def none_of(claim: str, violations: int, where: str = "") -> Finding:
     """Return a finding that holds if there are no violations."""
     return Finding(claim, violations == 0, int(violations), 0, where)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from reticent.arrays import Int64s
 from reticent.verify.groups import arrow_codes
-from reticent.verify.result import Finding, none_of
+from reticent.verify.result import Finding, FormCheck, none_of
 
 _DRIFT = 5.0
 """Standard deviations that a random order exceeds less than once in a million cases."""
@@ -153,4 +153,4 @@ def check_shuffle(places: Int64s) -> Finding:
     # In a random order about two pairs of neighbors stay together, whatever the size.
     together = int((np.abs(np.diff(ranks)) == 1).sum())
     holds = correlation < _DRIFT and (size < _FEW or together < _TOGETHER)
-    return Finding("the order of rows does not follow the input", holds, round(correlation, 2), _DRIFT)
+    return FormCheck("the order of rows does not follow the input", holds, round(correlation, 2), _DRIFT)

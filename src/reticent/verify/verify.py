@@ -28,7 +28,7 @@ from reticent.verify.folder.closed_lists import check_closed_lists
 from reticent.verify.groups import as_text
 from reticent.verify.published import Published, read_release
 from reticent.verify.requirements import UnreadableClaimError
-from reticent.verify.result import Finding, VerificationResult, none_of
+from reticent.verify.result import NEEDS_ORIGINAL, Finding, VerificationResult, none_of
 
 if TYPE_CHECKING:
     from reticent.verify.original.persons import Input
@@ -127,7 +127,7 @@ def _compare_with_original(
         )
     else:
         return [*results, VerificationResult((), (), (_NOT_COMPARED,))]
-    remaining = [replace(v, unchecked=tuple(c for c in v.unchecked if "needs the original" not in c)) for v in results]
+    remaining = [replace(v, unchecked=tuple(c for c in v.unchecked if not c.endswith(NEEDS_ORIGINAL))) for v in results]
     return [*remaining, _run_safely(releases, compare)]
 
 

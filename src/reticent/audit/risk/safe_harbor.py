@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reticent.policy.column_patterns import IDENTIFYING_NAMES, looks_like
+from reticent.policy import column_patterns as meanings
 from reticent.verify.groups import codes
 
 SMALL_ZIP = frozenset(
@@ -25,24 +25,29 @@ SMALL_ZIP = frozenset(
 )
 
 IDENTIFIERS: dict[str, tuple[str, ...]] = {
-    "Names": ("name",),
-    "Geographic units smaller than a state": ("address", "zip", "place"),
+    "Names": (meanings.PERSON_NAME,),
+    "Geographic units smaller than a state": (meanings.ADDRESS, "zip", "place"),
     "Dates other than the year; ages above 89": ("date", "age"),
-    "Telephone numbers": ("telephone", "phone"),
-    "Fax numbers": ("telephone", "phone"),
-    "E-mail addresses": ("e-mail", "email"),
-    "Social security numbers": ("social security", "ssn"),
-    "Medical record numbers": ("medical record",),
-    "Health plan beneficiary numbers": ("account or plan",),
-    "Account numbers": ("account or plan",),
-    "Certificate and license numbers": ("licence",),
-    "Vehicle identifiers": ("vehicle",),
-    "Device identifiers": ("device",),
-    "Web addresses": ("web address", "url"),
-    "IP addresses": ("network address", "ip"),
-    "Biometric identifiers": ("biometric",),
-    "Full-face photographs": ("photograph",),
-    "Any other unique identifying number or code": ("an identifier", "number given", "unique", "free text"),
+    "Telephone numbers": (meanings.TELEPHONE, "phone"),
+    "Fax numbers": (meanings.TELEPHONE, "phone"),
+    "E-mail addresses": (meanings.EMAIL, "email"),
+    "Social security numbers": (meanings.SOCIAL_SECURITY, "ssn"),
+    "Medical record numbers": (meanings.MEDICAL_RECORD,),
+    "Health plan beneficiary numbers": (meanings.ACCOUNT,),
+    "Account numbers": (meanings.ACCOUNT,),
+    "Certificate and license numbers": (meanings.LICENSE,),
+    "Vehicle identifiers": (meanings.VEHICLE,),
+    "Device identifiers": (meanings.DEVICE,),
+    "Web addresses": (meanings.WEB_ADDRESS, "url"),
+    "IP addresses": (meanings.NETWORK_ADDRESS, "ip"),
+    "Biometric identifiers": (meanings.BIOMETRIC,),
+    "Full-face photographs": (meanings.PHOTOGRAPH,),
+    "Any other unique identifying number or code": (
+        meanings.IDENTIFIER,
+        meanings.RECORD_NUMBER,
+        "unique",
+        meanings.FREE_TEXT,
+    ),
 }
 
 _ZIP_NAME = re.compile(r"(^|_)(zip|postcode|postal|plz)", re.IGNORECASE)
@@ -82,19 +87,21 @@ def safe_harbor(tables: list[pa.Table]) -> list[Check]:
                 continue
             for sign, why in _signs(column, codes(table[column])[1], table.num_rows):
                 for identifier, signs in IDENTIFIERS.items():
-                    if any(re.search(rf"\b{mark}\b", sign) for mark in signs):
+                    if sign in signs:
                         hits[identifier].append(f"{column}: {why}")
     return [Check(name, tuple(dict.fromkeys(columns))) for name, columns in hits.items()]
 
 
 def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple[str, str]]:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]", "_", column).lower()
-    signs = [(meaning, "by its name") for pattern, meaning in IDENTIFYING_NAMES.items() if re.search(pattern, name)]
+    signs = [
+        (meaning, "by its name") for pattern, meaning in meanings.IDENTIFYING_NAMES.items() if re.search(pattern, name)
+    ]
     shown = [value for value in values if value is not None and value != "*"]
     if not shown:
         return []
     for sign in ("email", "url", "ip", "ssn", "phone", "date"):
-        hits = sum(looks_like(sign, value) for value in shown[:5000])
+        hits = sum(meanings.looks_like(sign, value) for value in shown[:5000])
         if hits * 2 > min(len(shown), 5000):
             signs.append((sign, f"{hits} of {min(len(shown), 5000)} values look like one"))
     if _PLACE_NAME.search(name):
@@ -103,7 +110,7 @@ def _signs(column: str, values: tuple[str | None, ...], rows: int) -> list[tuple
         signs += _count("zip", shown, _fine_zip, "values finer than a safe three-digit area")
     if _AGE_NAME.search(name):
         signs += _count("age", shown, _very_old, "values show an age above 89")
-    if len(values) == rows and rows > 20 and all(looks_like("whole", value) for value in shown[:1000]):
+    if len(values) == rows and rows > 20 and all(meanings.looks_like("whole", value) for value in shown[:1000]):
         signs.append(("unique", "different number in every row"))
     return signs
 

@@ -76,7 +76,7 @@ class Transaction:
         self.parts = parts
         self.error: BaseException | None = None
         self._producer, self._route, self._member = producer, route, member
-        self._thread = threading.Thread(target=self._work, name="reticent-flight", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="reticent-transaction", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:

@@ -53,6 +53,6 @@ class Progress:
             if metrics.get("alarm"):
                 status += ": the prior no longer fits"
         else:
-            status += f", {metrics.get('withheld', 0):,.0f} held"
+            status += f", {metrics.get('pending', 0):,.0f} pending"
         sys.stderr.write("\r\x1b[2K" + status + ("\n" if final else ""))
         sys.stderr.flush()

@@ -26,7 +26,7 @@ class Change:
         touched: classes whose members changed.
         dissolved: dissolved classes.
         relocated: unchanged records that moved to another class.
-        held: withheld records after this change.
+        withheld: withheld records after this change.
         written: new or changed rows.
         removed: removed rows.
         persons: keyed hashes of persons whose memory changed.

@@ -153,7 +153,7 @@ def _uncounted_sentences(policy: Policy) -> tuple[str, ...]:
 def _release(
     people: People, policy: Policy, classes: int, tables: dict[str, pa.Table], losses: list[float], rng: Rng
 ) -> Release:
-    rows_in = sum(people.rows_in.values())
+    input_rows = sum(people.input_rows.values())
     published = sum(table.num_rows for table in tables.values())
     claims: dict[str, Any] = {"k": {"persons": policy.privacy.k}} if policy.privacy.k else {}
     if policy.privacy.l is not None:
@@ -168,17 +168,17 @@ def _release(
             AGAINST["linked"],
             exclusions(*policy_exclusions(policy), *_uncounted_sentences(policy), persons=True),
         ),
-        records=RecordCounts(input=rows_in, published=published, suppressed=rows_in - published),
+        records=RecordCounts(input=input_rows, published=published, suppressed=input_rows - published),
         policy_hash=policy.hash,
         metrics={
             "loss": float(np.mean(losses)) if losses else 0.0,
             "average_class_size": people.count / classes,
-            "rows_kept": published / max(1, rows_in),
+            "rows_kept": published / max(1, input_rows),
         },
         explain={
             "persons": people.count,
             "classes": classes,
-            "input_rows": dict(people.rows_in),
+            "input_rows": dict(people.input_rows),
             "published_rows": {name: table.num_rows for name, table in tables.items()},
         },
         seeded=rng.seeded,

@@ -90,7 +90,7 @@ class People:
     count: int
     visits: int
     tables: Mapping[str, Rows]
-    rows_in: Mapping[str, int]
+    input_rows: Mapping[str, int]
     suppressed: Mapping[str, int]
 
     def visit_counts(self) -> Int64s:

@@ -21,6 +21,7 @@ from reticent.errors import DataError, WorkCancelledError
 from reticent.policy import Policy
 from reticent.policy.column_patterns import find_repeated_identifier
 from reticent.release import Guarantee, RecordCounts, Release
+from reticent.release.wording import REPEATED_PERSONS
 
 
 class TablePublisher(Publisher):
@@ -127,6 +128,6 @@ def add_persons_notice(release: Release, table: pa.Table, policy: Policy) -> Rel
 def persons_notice(name: str, further: int, rows: int) -> str:
     """Return the notice about an identifier that repeats although the policy does not name it as the person."""
     return (
-        f"PERSONS WITH SEVERAL RECORDS: {further:,} of {rows:,} records repeat a value of the column '{name}', and "
+        f"{REPEATED_PERSONS}: {further:,} of {rows:,} records repeat a value of the column '{name}', and "
         f"each is counted as a separate person; write person: {name} in the policy"
     )

@@ -20,7 +20,7 @@ import pyarrow as pa
 from reticent.arrays import Int64s
 from reticent.policy import Policy
 from reticent.verify.groups import number_rows, rank_cells
-from reticent.verify.result import Finding
+from reticent.verify.result import Finding, FormCheck
 from reticent.verify.row_order import check_shuffle, drift
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def check_order_leak(shown: pa.Table, source: InputColumns, places: Int64s, poli
     for cells in (row, *(rank_cells(source[name])[row] for name in quasi)):
         worst = max(worst, abs(drift(cells)), abs(_rise_score(cells, classes)))
     shuffle = check_shuffle(row)
-    return [Finding(CLAIM, shuffle.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
+    return [FormCheck(CLAIM, shuffle.holds and worst < _DRIFT, round(worst, 2), _DRIFT)]
 
 
 def _is_sorted_by_content(shown: pa.Table) -> bool:

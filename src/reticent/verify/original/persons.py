@@ -39,7 +39,7 @@ from reticent.verify.groups import (
 from reticent.verify.labels.coverage import stands_for
 from reticent.verify.original.order_leak import check_order_leak
 from reticent.verify.requirements import check_l, check_size, check_t, policy_requirements
-from reticent.verify.result import Finding, VerificationResult, none_of
+from reticent.verify.result import Finding, FormCheck, VerificationResult, none_of
 from reticent.verify.row_order import check_shuffle
 from reticent.verify.variants import canonical_text, merge_person_names
 
@@ -182,7 +182,7 @@ def check_record_counts(release: Published, rows: int, released: Int64s) -> list
     given, suppressed = release.counts.get("input"), rows - len(released)
     stated = release.explain.get("suppressed_further_records", 0)
     return [
-        Finding("the manifest states the rows of the input", given == rows, rows, _number(given)),
+        FormCheck("the manifest states the rows of the input", given == rows, rows, _number(given)),
         Finding(
             "the manifest states the records that the policy suppresses",
             stated == suppressed,

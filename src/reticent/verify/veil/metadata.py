@@ -54,7 +54,7 @@ _MAX_EPSILON = 1.0
 """Largest epsilon of the omission rates."""
 _MAX_OMISSION_RATE = 0.1
 """Largest share of true values that a release may omit."""
-_FEW, _DRIFT = 100, 6.0
+_MIN_RECORDS, _DRIFT = 30, 6.0
 _KERNEL_SCALE = 1 << 32
 
 
@@ -191,7 +191,7 @@ def check_level(labels: Iterable[str | None], policy: Policy, name: str) -> Find
 def check_record_order(data: pa.Table, sets: Int32s, kind: str) -> Finding:
     """Check that the record order discloses nothing; a stream keeps the order of its input."""
     claim, size = "the order of records discloses nothing", data.num_rows
-    if kind == "stream" or size < _FEW:
+    if kind == "stream" or size < _MIN_RECORDS:
         return Finding(claim, holds=True)
     columns = [_ranks(data[name]) for name in data.column_names if name != "person"]
     features = [*columns, sets.mean(axis=1), sets.min(axis=1), sets.max(axis=1)]
@@ -226,7 +226,7 @@ def _common(left: NDArray[Any], right: NDArray[Any]) -> Floats:
 _SURE = 6.0
 """Standard deviations that noise practically never exceeds."""
 _RARE = 1e-9
-_FEW = 30
+_MIN_COUNTS = 30
 """Number of counts below which the mean of the noise is not tested."""
 _NO_NOISE_CHANCE = 1e-7
 """If so many counts without noise are less likely than this, noise was left out."""
@@ -310,7 +310,7 @@ def compare_counts(published: NoisyCounts, strata: Int64s, true_codes: Int64s) -
     exact = np.bincount(strata[known] * shape[1] + true_codes[known], minlength=published.counts.size).reshape(shape)
     noise = np.abs(published.counts - exact)
     spread = math.sqrt(max(published.variance - published.size**2, 0) * noise.size)
-    near = noise.size < _FEW or abs(float(noise.sum()) - published.size * noise.size) <= _SURE * spread
+    near = noise.size < _MIN_COUNTS or abs(float(noise.sum()) - published.size * noise.size) <= _SURE * spread
     return [
         none_of("noisy counts match the records of the input", int((noise > published.largest).sum())),
         Finding(

@@ -174,10 +174,10 @@ class _Comparison:
             fit &= field.fits.covers(field.values[seats], field.labels)
         return fit
 
-    def is_offered(self, row: Int64s, seat: Int64s) -> Bools:
+    def is_offered(self, rows: Int64s, seats: Int64s) -> Bools:
         """Return whether the true value of an input row is among the candidates of a published record."""
-        code = self._true_codes[row]
-        return np.asarray((code >= 0) & (self._candidates[seat] == code[:, None]).any(axis=1))
+        codes = self._true_codes[rows]
+        return np.asarray((codes >= 0) & (self._candidates[seats] == codes[:, None]).any(axis=1))
 
     def true_values(self, seats: Int64s) -> Int64s:
         """Return the true values of published records, in their order."""

@@ -32,7 +32,7 @@ from reticent.verify.generalized import (
 from reticent.verify.groups import number_rows, present_columns
 from reticent.verify.published import Published
 from reticent.verify.requirements import Requirement, check_size, policy_requirements, requirements
-from reticent.verify.result import Finding, VerificationResult, none_of
+from reticent.verify.result import NEEDS_ORIGINAL, Finding, VerificationResult, none_of
 from reticent.verify.variants import check_variants
 from reticent.verify.veil.metadata import (
     PINNED_KEYS,
@@ -79,7 +79,7 @@ def verify_release(release: Published, policy: Policy) -> VerificationResult:
     return VerificationResult(tuple(findings), (_NOTE,), open_claims + _unchecked_notes(release, data))
 
 
-_OMISSION_NOTE = "the stated omission rate (needs the original)"
+_OMISSION_NOTE = f"the stated omission rate {NEEDS_ORIGINAL}"
 _EVENTS_NOTE = "the event numbers of persons without a pseudonym (only the store has them)"
 
 

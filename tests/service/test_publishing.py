@@ -39,9 +39,14 @@ def plan(running):
     return Plan.of(running.hub, store_table(running.hub, csv(table), "a.csv")["id"])
 
 
-def publish(running, plan, k, *, despite=False):
+def publish(running, plan, k, *, allow_republication=False):
     policy = running.hub.accept(plan.bundle(privacy=PRIVACY | {"k": k}, table={"method": "mondrian"}))
-    request = {"table": plan.table["id"], "policy_hash": policy.hash, "method": None, "allow_republication": despite}
+    request = {
+        "table": plan.table["id"],
+        "policy_hash": policy.hash,
+        "method": None,
+        "allow_republication": allow_republication,
+    }
     job = running.hub.jobs.begin("table", "a.csv", request)
     return running.hub.jobs.wait(job["id"])
 
@@ -66,9 +71,9 @@ def test_a_draft_publishes_nothing_and_the_ledger_is_asked(running, plan):
     assert (second["state"], second["error"]["code"]) == ("failed", "guarantee")
     assert "300 of 300 people" in second["error"]["message"]
     assert len(hub.releases.all()) == 1
-    despite = publish(running, plan, 5, despite=True)
-    assert despite["state"] == "done"
-    words = hub.releases.get(despite["release"])["guarantee"]["not_covered"]
+    again = publish(running, plan, 5, allow_republication=True)
+    assert again["state"] == "done"
+    words = hub.releases.get(again["release"])["guarantee"]["not_covered"]
     assert any("other publications of the same store" in word for word in words)
 
 

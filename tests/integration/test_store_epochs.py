@@ -56,7 +56,7 @@ def test_a_copy_put_back_by_hand_is_refused(tmp_path):
 
 
 def test_a_copy_from_before_a_restore_has_lost_no_number_of_commits(tmp_path):
-    """It may have had more of them than the store that was restored: they are no measure between two lives of a store."""
+    """It may have had more of them than the store that was restored: they are no measure between two epochs of a store."""
     table = evolving(tmp_path)
     backup(tmp_path / STORE, tmp_path / "old.db")
     table.insert(people(60, 3))
@@ -99,7 +99,7 @@ def test_a_restored_table_publishes_only_when_nothing_is_missing(tmp_path):
         if closed:
             with pytest.raises(StateError, match="release the same people a second time"):
                 EvolvingTable(tmp_path / STORE).publish()
-    with pytest.raises(StateError, match="not in this store"):  # the folder beside it knows better
+    with pytest.raises(StateError, match="not in this store"):  # the folder next to it knows better
         EvolvingTable(tmp_path / STORE).publish(tmp_path / "release-2")
 
 
@@ -114,10 +114,10 @@ def test_who_restores_is_told_how_to_go_on(tmp_path, capsys):
         assert ("restore again with --published" in capsys.readouterr().err) == told
 
 
-def test_a_restored_store_with_a_full_witness_goes_on(tmp_path):
+def test_a_restored_store_with_a_full_rollback_marker_continues(tmp_path):
     table = evolving(tmp_path)
     backup(tmp_path / STORE, tmp_path / "old.db")
-    (tmp_path / STORE).write_bytes(b"damaged")
+    (tmp_path / STORE).write_bytes(b"corrupt")
     (outcome,) = restore(tmp_path / "old.db", tmp_path / STORE).values()
     assert not outcome.closed
     before = Store.open(tmp_path / "old.db").epoch
@@ -236,7 +236,7 @@ def test_half_a_line_of_a_pipe_is_set_aside(tmp_path):
     assert (summary.records.input, summary.dead_letters) == (60, 1)
 
 
-def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
+def test_one_foreign_line_next_to_a_cell_of_two_lines_is_set_aside(tmp_path):
     rows = [
         b"p1,1,30,m,illness 1",
         b'p2,2,40,"f\n",illness 2',
@@ -250,7 +250,7 @@ def test_one_foreign_line_beside_a_cell_of_two_lines_is_set_aside(tmp_path):
     assert summary.records.input == 3
 
 
-def test_another_name_of_a_store_has_no_witness_of_its_own(tmp_path):
+def test_another_name_of_a_store_has_no_rollback_marker_of_its_own(tmp_path):
     """Through a link the same file is used, and an older copy of it is as old."""
     table = evolving(tmp_path)
     (tmp_path / "aside").mkdir()
@@ -297,7 +297,7 @@ def published(place, out, files):
 
 @pytest.mark.parametrize("kind", ["evolving", "series", "table"])
 def test_of_two_copies_in_use_one_sees_the_folder_of_the_other(kind, tmp_path):
-    """Both copies came with their witness and look like themselves; what the first published stands beside the second's folder."""
+    """Both copies came with their rollback marker and look like themselves; what the first published is next to the second's folder."""
     publish = {
         "evolving": lambda place, out: EvolvingTable(place / STORE).publish(out, again=True),
         "series": lambda place, out: Series(place / STORE, SeriesScene.policy).publish(people(0, 90), out),
@@ -423,7 +423,7 @@ def repeating(folder, step, release):
     ids=["evolving", "series"],
 )
 def test_random_old_backups_publish_no_release_twice(publish, policy, tmp_path):
-    """A backup goes on where it knows every folder, and is closed where it does not, whoever says so: the folders, or nobody."""
+    """A backup goes on where it knows every folder, and is closed where it does not, whether the folders say so, or nobody."""
     rng, copies = random.Random(19), []
     for step in range(-(-RESTORES // 4)):
         publish(tmp_path, step, tmp_path / f"release-{step:03}")

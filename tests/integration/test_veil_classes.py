@@ -1,4 +1,4 @@
-"""Crowds under the veil: k persons share every published combination; and the judge that compares a veil with its input."""
+"""Equivalence classes under the veil: k persons share every published combination; the verifier compares a veil with its input."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -34,7 +34,7 @@ table: {method: veil}
 series: {method: veil}
 """
 PRIOR = "sex,value,count\n" + "".join(f"{sex},{ill},{n}\n" for sex in ("f", "m", "*") for n, ill in enumerate(ILLS, 30))
-TRUTH = "the true value is among the candidates except at the stated omission rate"
+OMISSION = "the true value is among the candidates except at the stated omission rate"
 ORIGIN = "every published record comes from the input"
 
 
@@ -71,7 +71,7 @@ def engine(policy, rows, seed=1):
     return release, one.original()
 
 
-def crowds(release, original):
+def classes(release, original):
     """Persons by all that is published of the fields."""
     data, ids = release.tables["data"], original.table["id"].to_pylist()
     heads = defaultdict(set)
@@ -83,25 +83,25 @@ def crowds(release, original):
 @pytest.mark.parametrize("visits", [1, 4])
 def test_every_published_combination_holds_k_persons(policy, visits):
     release, original = engine(policy, people(visits=visits))
-    sizes = [len(persons) for persons in crowds(release, original).values()]
+    sizes = [len(persons) for persons in classes(release, original).values()]
     assert min(sizes) >= 5
-    assert len(sizes) > 40  # the finest that was asked for is kept where it is a crowd
+    assert len(sizes) > 40  # the finest that was asked for is kept where it is a class of k persons
     assert release.guarantee.claims == {"veil": 3, "k": {"persons": 5}}
     pass_gate(release, policy, "table", original=original)
 
 
-def test_a_person_keeps_her_set_whoever_else_is_in_the_table(policy):
+def test_a_persons_set_does_not_depend_on_others_in_the_table(policy):
     whole = people()
-    sights = []
+    observations = []
     for rows in (whole, whole.slice(0, 120)):
         release, original = engine(policy, rows)
         data, ids = release.tables["data"], original.table["id"].to_pylist()
         sets = zip(data["stratum"].to_pylist(), *(data[f"ill_{slot}"].to_pylist() for slot in (1, 2, 3)), strict=True)
-        sights.append({ids[original.source_rows[at]]: shown for at, shown in enumerate(sets)})
-    assert all(sights[0][person] == shown for person, shown in sights[1].items())
+        observations.append({ids[original.source_rows[at]]: shown for at, shown in enumerate(sets)})
+    assert all(observations[0][person] == shown for person, shown in observations[1].items())
 
 
-def test_rows_of_the_prior_that_are_no_crowd_are_suppressed_and_counted(policy):
+def test_strata_with_too_few_persons_are_suppressed_and_counted(policy):
     rows = pa.concat_tables([people(200, sexes="f"), rename(people(4, sexes="m", seed=2))])
     release, original = engine(policy, rows)
     assert (release.records.published, release.records.suppressed) == (200, 4)
@@ -123,7 +123,7 @@ def test_k_is_refused_where_it_is_not_kept(tmp_path):
         table.publish(people(), load(tmp_path, "prior.csv}", "prior.csv, link: true}"), seed=1)
 
 
-# The judge
+# The verifier
 
 
 def refuted(release, policy, original):
@@ -143,7 +143,7 @@ def test_an_honest_release_holds_inside_and_outside(policy, visits):
     assert refuted(release, policy, original) == (set(), set())
 
 
-def test_a_veil_that_loses_the_truth_is_refuted(policy, monkeypatch):
+def test_a_veil_that_loses_the_true_value_is_refuted(policy, monkeypatch):
     honest = BatchVeiler.veil
 
     def forgetful(self, rows, **words):
@@ -156,11 +156,11 @@ def test_a_veil_that_loses_the_truth_is_refuted(policy, monkeypatch):
     monkeypatch.setattr(BatchVeiler, "veil", forgetful)
     release, original = engine(policy, people())
     inside, outside = refuted(release, policy, original)
-    assert inside == {TRUTH}
-    assert outside <= {TRUTH}  # truths exchanged between records that read alike cannot be seen from the files
+    assert inside == {OMISSION}
+    assert outside <= {OMISSION}  # true values exchanged between records that read alike cannot be seen from the files
 
 
-def test_the_files_show_a_lost_truth_where_records_do_not_read_alike(tmp_path):
+def test_the_files_show_a_lost_true_value_where_records_do_not_read_alike(tmp_path):
     policy = load(tmp_path, "k: 5, ", "")
     rows = people(2000)
     rows = rows.set_column(rows.column_names.index("age"), "age", pa.array(np.arange(2000)))
@@ -171,15 +171,15 @@ def test_the_files_show_a_lost_truth_where_records_do_not_read_alike(tmp_path):
     for name in ("sex", "age"):
         swapped = swapped.set_column(swapped.column_names.index(name), name, data[name])
     swapped = swapped.set_column(swapped.column_names.index("stratum"), "stratum", data["stratum"])
-    assert refuted(replace(release, tables={"data": swapped}), policy, original) == ({TRUTH}, {TRUTH})
+    assert refuted(replace(release, tables={"data": swapped}), policy, original) == ({OMISSION}, {OMISSION})
 
 
 def test_a_share_that_is_not_stated_is_none(policy):
     release, original = engine(policy, people())
     veil = dict(release.metadata["veil"])
-    for eta in (None, [], [2.0] * 3, "none"):
-        inside, outside = refuted(replace(release, metadata={"veil": veil | {"omission_rate": eta}}), policy, original)
-        assert TRUTH in inside & outside
+    for rate in (None, [], [2.0] * 3, "none"):
+        inside, outside = refuted(replace(release, metadata={"veil": veil | {"omission_rate": rate}}), policy, original)
+        assert OMISSION in inside & outside
 
 
 def test_rows_that_are_not_the_inputs_are_refuted(policy):
@@ -197,7 +197,7 @@ def test_a_level_below_the_published_one_is_refuted(tmp_path):
     assert ORIGIN in inside & outside
 
 
-def test_a_crowd_of_one_person_is_refuted(tmp_path):
+def test_a_class_of_one_person_is_refuted(tmp_path):
     loose = load(tmp_path, "k: 5, ", "")
     rows = people(300, visits=6)
     release, original = engine(loose, rows)
@@ -207,12 +207,12 @@ def test_a_crowd_of_one_person_is_refuted(tmp_path):
     assert "k = 5" not in inside  # six records of one person are five records
 
 
-def test_a_crowd_of_few_records_is_refuted_from_the_release_alone(tmp_path):
+def test_a_class_of_few_records_is_refuted_from_the_release_alone(tmp_path):
     release, _ = engine(load(tmp_path, "k: 5, ", ""), people())
     assert "k = 5" in {finding.claim for finding in verify(release, load(tmp_path), kind="table").refuted}
 
 
-def test_the_row_of_the_prior_counts_as_published(policy):
+def test_the_stratum_counts_as_published(policy):
     release, original = engine(policy, people())
     data = release.tables["data"]
     rows = data["stratum"].to_pylist()
@@ -229,7 +229,7 @@ def test_lost_rows_are_missed(policy):
     assert "the manifest states the rows of the input" in inside & outside
 
 
-def test_a_domain_with_two_spellings_of_a_value_is_refuted(policy):
+def test_a_domain_with_two_variants_of_a_value_is_refuted(policy):
     release, _ = engine(policy, people())
     veil = dict(release.metadata["veil"])
     veil["domain"] = ["Flu", *veil["domain"][1:]]

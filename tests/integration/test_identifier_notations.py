@@ -1,4 +1,4 @@
-"""A person who is written in another way is the same person: through every door, in the veil and in the ledger."""
+"""A person who is written in another way is the same person: through every interface, in the veil and in the ledger."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from reticent.policy import Policy
 
 VALUES = [f"v{v:02d}" for v in range(20)]
 N, L = 60, 4
-SPELLINGS = {
+NOTATIONS = {
     "space": " {}",
     "behind": "{}  ",
     "float": "{}.0",
@@ -29,9 +29,9 @@ SPELLINGS = {
 }
 
 
-def written(spelling: str, number: int) -> str:
-    word = SPELLINGS[spelling].format(number)
-    return word.translate({ord("0") + d: 0xFF10 + d for d in range(10)}) if spelling == "full width" else word
+def written(notation: str, number: int) -> str:
+    word = NOTATIONS[notation].format(number)
+    return word.translate({ord("0") + d: 0xFF10 + d for d in range(10)}) if notation == "full width" else word
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def sets(release):
     return {row["line"]: tuple(row[f"ill_{slot + 1}"] for slot in range(L)) for row in rows}
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_another_spelling_shows_the_same_candidates(policy, tmp_path, spelling):
-    """As two persons they showed two sets with the truth in common: 77 % found at l = 4."""
-    store = tmp_path / "house.db"
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_another_notation_shows_the_same_candidates(policy, tmp_path, notation):
+    """As two persons they showed two sets with the true value in common: 77 % found at l = 4."""
+    store = tmp_path / "veil.db"
     first = sets(anonymize(people(list(range(N))), policy, store=store))
-    other = people([written(spelling, i) for i in range(N)])
+    other = people([written(notation, i) for i in range(N)])
     assert sets(anonymize(other, policy, store=store)) == first
     changing = EvolvingTable(store, policy)
     changing.insert(other)
@@ -66,10 +66,10 @@ def test_another_spelling_shows_the_same_candidates(policy, tmp_path, spelling):
     assert sets(Series(store, policy).publish(other)) == first
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_the_command_line_reads_them_alike(policy, tmp_path, spelling, capsys):
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_the_command_line_reads_them_alike(policy, tmp_path, notation, capsys):
     shown = []
-    for number, ids in enumerate([[str(i) for i in range(N)], [written(spelling, i) for i in range(N)]]):
+    for number, ids in enumerate([[str(i) for i in range(N)], [written(notation, i) for i in range(N)]]):
         data, out = tmp_path / f"{number}.csv", tmp_path / f"out {number}"
         with data.open("w", newline="", encoding="utf-8") as file:
             lines = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -88,9 +88,9 @@ def test_the_command_line_reads_them_alike(policy, tmp_path, spelling, capsys):
     assert shown[0] == shown[1]
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_whoever_comes_back_to_a_stream_is_known(policy, tmp_path, spelling):
-    rows = people(list(range(N))).to_pylist() + people([written(spelling, i) for i in range(N)]).to_pylist()
+@pytest.mark.parametrize("notation", NOTATIONS)
+def test_a_person_who_returns_to_a_stream_is_known(policy, tmp_path, notation):
+    rows = people(list(range(N))).to_pylist() + people([written(notation, i) for i in range(N)]).to_pylist()
     with Stream(policy, store=tmp_path / "s.db") as stream:
         lines = [
             json.loads(line) for line in stream.push("".join(json.dumps(r) + "\n" for r in rows).encode()).splitlines()
@@ -100,15 +100,15 @@ def test_whoever_comes_back_to_a_stream_is_known(policy, tmp_path, spelling):
     assert [line["event"] for line in alone] == [2] * 3
     assert all(a["candidates"] == b["candidates"] for a, b in zip(lines[:N], lines[N:], strict=True))
     with pytest.raises(GuaranteeError, match="already released from this store"):
-        anonymize(people([written(spelling, i) for i in range(N)]), policy, store=tmp_path / "s.db")
+        anonymize(people([written(notation, i) for i in range(N)]), policy, store=tmp_path / "s.db")
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("notation", NOTATIONS)
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_an_engine_of_streams_knows_them_in_every_batch(policy, spelling, kind):
+def test_an_engine_of_streams_knows_them_in_every_batch(policy, notation, kind):
     """It took the names of later batches as they were written."""
     engine = publisher_class("stream", "veil")(policy, rng=Rng.from_seed(1))
-    first, other = people([str(i) for i in range(N)]), people([written(spelling, i) for i in range(N)])
+    first, other = people([str(i) for i in range(N)]), people([written(notation, i) for i in range(N)])
     for event, table in enumerate((first, other, first, other.slice(3, 1))):
         (release,) = engine.push(table.set_column(0, "id", table.column("id").cast(kind)))
         assert set(release.tables["data"].column("event").to_pylist()) == {event}
@@ -128,13 +128,13 @@ def test_an_engine_of_streams_reads_markers_in_every_batch(policy):
 @pytest.mark.parametrize("kind", [pa.decimal128(22, 2), pa.string_view()], ids=str)
 def test_a_column_of_another_type_names_the_same_persons(policy, tmp_path, kind):
     """Databases write 7 as 7.00 where a number has two places."""
-    store, first = tmp_path / "house.db", [str(i) for i in range(N)]
+    store, first = tmp_path / "veil.db", [str(i) for i in range(N)]
     shown = sets(anonymize(people(first), policy, store=store))
     cells = pa.array(first if pa.types.is_decimal(kind) else [f" {name}" for name in first])
     assert sets(anonymize(people(cells.cast(kind)), policy, store=store)) == shown
 
 
-def test_one_person_stands_once_in_a_table_and_is_deleted_by_any_name(policy, tmp_path):
+def test_one_person_is_once_in_a_table_and_is_deleted_by_any_name(policy, tmp_path):
     with pytest.raises(DataError, match="further records of a person"):
         anonymize(people(["7", " 7", "8"]), policy, store=tmp_path / "a.db")
     changing = EvolvingTable(tmp_path / "b.db", policy)
@@ -159,7 +159,7 @@ def test_plain_names_stay_what_they_are():
 
 @pytest.mark.parametrize("blank", ["", " ", "\u00a0\t", "\u200b", "\u2800"])
 def test_blanks_name_nobody(policy, tmp_path, blank):
-    """Whoever was written so counted as one more person."""
+    """A person with such an identifier counted as one more person."""
     with pytest.raises(DataError, match="1 records have no value in 'id'"):
         anonymize(people(["7", blank, "8"]), policy, store=tmp_path / "a.db")
     rules = policy.to_dict() | {"table": {"method": "anatomy"}}

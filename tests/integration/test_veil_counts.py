@@ -1,4 +1,4 @@
-"""Noisy totals beside a veiled table: asked for by the policy, judged, charged, used by whoever asks, and published once."""
+"""Noisy counts with a veiled table: requested by the policy, verified, charged, used by `ask`, and published once."""
 
 import json
 
@@ -38,7 +38,7 @@ def run(*words):
 
 
 def release(place, name, data="now.csv", policy="policy.yaml"):
-    words = ("anonymize", place / data, "-p", place / policy, "-o", place / name, "--store", place / "house.db")
+    words = ("anonymize", place / data, "-p", place / policy, "-o", place / name, "--store", place / "veil.db")
     return run(*words)
 
 
@@ -103,9 +103,9 @@ def test_others_are_refuted(place, tmp_path, change, original):
     for person, value in zip(data["id"].to_pylist(), data["ill"].to_pylist(), strict=True):
         exact[rows[person], document["domain"].index(value)] += 1
     document["counts"] = json.loads(json.dumps(document["counts"]))
-    assert _judged(passed.release, document, policy, data).holds
+    assert _verify(passed.release, document, policy, data).holds
     change(document["counts"], exact.tolist())
-    assert not _judged(passed.release, document, policy, data if original else None).holds
+    assert not _verify(passed.release, document, policy, data if original else None).holds
 
 
 def _keys(release, data):
@@ -116,26 +116,27 @@ def _keys(release, data):
     return [keys[cells].pop() for cells in zip(table["sex"].to_pylist(), table["age"].to_pylist(), strict=True)]
 
 
-def _judged(release, document, policy, data):
+def _verify(release, document, policy, data):
     from dataclasses import replace
 
     changed = replace(release, metadata={**release.metadata, "veil": document})
     return verify(changed, policy, original=Input(data)) if data is not None else verify(changed, policy)
 
 
-def test_whoever_asks_gets_narrower_intervals_that_hold(place):
-    truth = people(2, 2000)
+def test_counts_give_narrower_intervals_that_hold(place):
+    original = people(2, 2000)
     received, blind = reticent.read(place / "a"), _without_totals(place)
-    held, narrower = [], []
+    hits, narrower = [], []
     for value in received.values:
         for sex in ("m", "f"):
             answer, before = (each.count(value, [f"sex={sex}"]) for each in (received, blind))
             exact = sum(
-                v == value and s == sex for v, s in zip(truth["ill"].to_pylist(), truth["sex"].to_pylist(), strict=True)
+                v == value and s == sex
+                for v, s in zip(original["ill"].to_pylist(), original["sex"].to_pylist(), strict=True)
             )
-            held.append(answer.low <= exact <= answer.high)
+            hits.append(answer.low <= exact <= answer.high)
             narrower.append((answer.high - answer.low) / (before.high - before.low))
-    assert np.mean(held) > 0.7  # 14 intervals of 95 %
+    assert np.mean(hits) > 0.7  # 14 intervals of 95 %
     assert np.median(narrower) < 0.8
 
 

@@ -1,4 +1,4 @@
-"""Dates as hospitals write them: however a column writes its days, a table loses as little, and the judge reads it."""
+"""Dates as hospitals write them: however a column writes its days, a table loses as little, and the verifier reads it."""
 
 import datetime as dt
 
@@ -44,7 +44,7 @@ def test_a_table_is_as_fine_as_with_the_year_first(written, shape):
 
 
 @pytest.mark.parametrize(("written", "shape"), WRITTEN.items())
-def test_the_judge_refutes_a_range_without_the_day(written, shape):
+def test_the_verifier_refutes_a_range_without_the_day(written, shape):
     local = table(shape)
     release = reticent.anonymize(local, policy(written), seed=1)
     cells = release.tables["data"]["born"].to_pylist()

@@ -1,4 +1,4 @@
-"""Questions are answered in a process of their own: the same answers, told errors, and no harm when it ends."""
+"""Questions are answered in a process of their own: the same answers, the same errors, and no harm when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge counts persons by names of its own reading: a release that took one person for two is refuted, whoever made it."""
+"""The verifier reads person identifiers by itself: a release that took one person for two is refuted, however it was made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULES = {"k": 5, "l": 3, "suppression": 0.1}
 
 
 def taken_for_two(table: pa.Table) -> pa.Table:
-    """The table as one sees it who goes by spelling: every record is of somebody else."""
+    """The table as an engine sees it that compares identifiers as written: every record belongs to another person."""
     names = pa.array([f"n{i}" for i in range(table.num_rows)])
     return table.set_column(table.column_names.index("person_id"), "person_id", names)
 
@@ -41,7 +41,7 @@ def test_a_release_that_counted_one_person_as_two_is_refuted(method):
 
 
 @pytest.mark.parametrize("method", ["optimal", "anatomy"])
-def test_the_gate_finds_an_engine_that_goes_by_spelling(monkeypatch, method):
+def test_the_gate_finds_an_engine_that_compares_identifiers_as_written(monkeypatch, method):
     monkeypatch.setattr("reticent.engine.identifiers.normalize_names", lambda column: column)
     parted = written_in_two_ways(2000)[1]
     with pytest.raises(GuaranteeError, match="verifier refuted"):
@@ -85,8 +85,8 @@ def test_risk_counts_each_person_once():
     assert told[0].unique == told[1].unique
 
 
-def test_the_judge_reads_the_original_by_itself(monkeypatch):
-    """Names are folded and columns combined by the judge, not by what made the release."""
+def test_the_verifier_reads_the_original_by_itself(monkeypatch):
+    """The verifier folds identifiers and combines columns, not the engine that made the release."""
     parted = written_in_two_ways(2000)[1]
     rules = policy(RULES, method="optimal")
     release = anonymize(parted, rules, seed=1)

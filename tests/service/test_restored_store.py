@@ -1,4 +1,4 @@
-"""A server whose store was put back: nobody is released anew, readers are told, and tokens that were revoked stay revoked."""
+"""A server whose store was put back: nobody is released anew, subscribers are told, and tokens that were revoked stay revoked."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_headers_have_an_end(hasty):
 
 @pytest.mark.parametrize("role", [None, Role.MONITOR])
 def test_the_token_is_asked_for_before_the_body(hasty, role):
-    """Only headers are sent; whoever may not call is told so at once."""
+    """Only headers are sent; a client that may not call is told so at once."""
     token = f"Authorization: Bearer {hasty.tokens[role]}\r\n" if role else ""
     for method, path in routes(hasty):
         if (method, path) in OPEN or method != "POST":
@@ -122,7 +122,7 @@ def test_a_body_that_drips_is_refused(hasty):
     assert seconds < 4
 
 
-def test_a_reader_that_does_not_read_is_cut_off():
+def test_a_subscriber_that_does_not_read_is_cut_off():
     """32 MB are written at once, or piece by piece; the client takes none of it."""
     ended = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Try-outs: the same figures for every kind, and an end when nobody wants them."""
+"""Drafts: the same figures for every kind, and an end when nobody wants them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_every_kind_is_tried(kind, method, l):
     settings = yaml.safe_load(policy_yaml(name))
     own = {"method": method} | ({"m": l} if kind == "series" and method != "veil" else {})
     settings |= {kind: own, "privacy": {"l": l} | ({"k": 5} if method == "castle" else {})}
-    with contextlib.closing(PolicyRegistry()) as shelf:
-        policy = shelf.policy(parse_policy(settings, {file: csv_text(content) for file, content in files.items()}))
+    with contextlib.closing(PolicyRegistry()) as registry:
+        policy = registry.policy(parse_policy(settings, {file: csv_text(content) for file, content in files.items()}))
         figures = measure(table, policy, kind)
     assert figures["method"] == method
     assert figures["claims"]

@@ -1,4 +1,4 @@
-"""Names that differ in case or leading zeros alone: nobody is merged, and the steward is told how many there are, without a name."""
+"""Identifiers that differ only in case or leading zeros: nobody is merged, and the custodian learns how many there are, without a name."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_of_another_release_of_the_store(policy, tmp_path, caplog, first, then):
     assert words(caplog).startswith(f"{N} of {N} new person identifiers")
 
 
-def test_strangers_are_nobodys_namesakes(policy, tmp_path, caplog):
+def test_other_identifiers_are_no_variants(policy, tmp_path, caplog):
     series = Series(tmp_path / "h.db", policy)
     series.publish(people([str(i) for i in range(1, N)]))
     series.publish(people([str(i) for i in range(1, 2 * N)]))

@@ -21,7 +21,7 @@ FEEDS, SIZE = 12, 7
 
 
 @pytest.fixture
-def held(tmp_path, monkeypatch):
+def delayed(tmp_path, monkeypatch):
     """A server whose first commit waits, so that everything sent meanwhile comes together; says how often it placed records."""
     running, go_on, placed = InThread(tmp_path), threading.Event(), []
     flush, take = LiveStream.flush, StreamPublication.take
@@ -80,8 +80,8 @@ def ndjson(rows: list[dict]) -> bytes:
 
 
 @pytest.mark.parametrize(("method", "mixed"), [("veil", False), ("veil", True), ("delay-free", False)])
-def test_each_feed_gets_its_own_records(held, method, mixed):
-    running, go_on, placed = held
+def test_each_feed_gets_its_own_records(delayed, method, mixed):
+    running, go_on, placed = delayed
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy(method=method)}).raise_for_status()
         parts = batches(mixed=mixed)
@@ -105,8 +105,8 @@ def test_each_feed_gets_its_own_records(held, method, mixed):
         assert seqs == list(range(1, 1 + FEEDS * SIZE))
 
 
-def test_castle_holds_what_comes_together(held):
-    running, go_on, placed = held
+def test_castle_delays_what_comes_together(delayed):
+    running, go_on, placed = delayed
     policy = feed_policy(method="castle")
     policy["policy"]["privacy"]["k"] = 5
     with running.client() as client:
@@ -118,9 +118,9 @@ def test_castle_holds_what_comes_together(held):
         }
 
 
-def test_one_that_cannot_be_released_does_not_harm_the_others(held):
+def test_one_that_cannot_be_released_does_not_harm_the_others(delayed):
     """A batch that is not readable is refused alone; a person of another publication undoes the group, and all others go in."""
-    running, go_on, _ = held
+    running, go_on, _ = delayed
     other = feed_policy()
     other["policy"]["privacy"] = {"l": 5}
     with running.client() as client:
@@ -142,8 +142,8 @@ def test_one_that_cannot_be_released_does_not_harm_the_others(held):
         assert sorted(marks) == sorted(row["admitted"] for rows in batches()[1:] for row in rows)
 
 
-def test_large_groups_are_placed_in_parts(held, monkeypatch):
-    running, go_on, placed = held
+def test_large_groups_are_placed_in_parts(delayed, monkeypatch):
+    running, go_on, placed = delayed
     monkeypatch.setattr(live_stream, "_MAX_RECORDS", 3 * SIZE)
     with running.client() as client:
         client.post("/streams", json={"name": "s", **feed_policy()}).raise_for_status()

@@ -19,7 +19,7 @@ class Release:
         return folder
 
 
-def test_one_file_for_all_readers_and_only_a_few_files(tmp_path, monkeypatch):
+def test_one_file_for_all_recipients_and_only_a_few_files(tmp_path, monkeypatch):
     monkeypatch.setattr(zip_cache, "_MAX_FILES", 2)
     packer = ZipCache(tmp_path / "packed")
     with packer.open("a", "csv", Release) as first, packer.open("a", "csv", Release) as second:
