@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(shell find core/src -name '*.rs') core/Cargo.toml core/Cargo.lock
-EXTRAS := server,kafka,postgres,fhir,audit,excel,stats,mysql
+EXTRAS := server,kafka,postgres,fhir,audit,excel,stats
 # One more than there are cores, since tests wait for brokers, browsers and disks; files in their order, which has the short ones last.
 WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # Rust and a linker of the project's own, where the machine has none.

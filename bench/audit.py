@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from bench.join_or_open import Effort, join_or_open
 from reticent.api import anonymize
 from reticent.audit.attack import Evidence, Outcome
-from reticent.audit.attack.join_or_open import Effort, join_or_open
 from reticent.audit.attack.outcome import REFUTE_DEVIATIONS
 from reticent.audit.attack.subtraction import subtraction
 from reticent.engine import publisher

@@ -39,7 +39,6 @@ LOADS = {
     "stats": "pyreadstat",
     "cloud": "s3fs, gcsfs, adlfs",
     "duckdb": "duckdb",
-    "mysql": "pymysql",
     "encryption": "cryptography.fernet",
 }
 TIMED_IMPORT = "from time import perf_counter as t; a = t(); import reticent; print(t() - a)"

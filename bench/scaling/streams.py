@@ -105,12 +105,12 @@ def ours(folder: Path, shards: int, records: int) -> dict[str, int]:
     import pyarrow as pa
     import stream_feed
 
-    from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
-    from reticent.connectors.spark.streams import make_packer, process_shard
+    from reticent.connectors.spark.streams import make_packer, process_shard, unpack_policy
     from reticent.engine.rng import Rng
+    from reticent.policy.bundle import Bundle
 
     policy, values = stream_feed.policy(folder), [json.dumps(row) for row in stream_feed.records(records)]
-    bundle, rng = pack_policy(policy), Rng.from_seed(1)
+    bundle, rng = Bundle.pack(policy).to_bytes(), Rng.from_seed(1)
     unpack_policy(bundle)
     batches = [pa.record_batch({"record": values[at : at + 10_000]}) for at in range(0, records, 10_000)]
     began = time.process_time()

@@ -23,28 +23,17 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOME = {
-    "ConnectorError": "reticent.errors",
-    "DataError": "reticent.errors",
-    "EvolvingTable": "reticent.stateful",
-    "GuaranteeError": "reticent.errors",
-    "InternalError": "reticent.errors",
-    "Policy": "reticent.policy",
-    "PolicyError": "reticent.errors",
-    "Received": "reticent.read.received",
-    "Release": "reticent.release",
-    "ReticentError": "reticent.errors",
-    "Series": "reticent.stateful",
-    "StateError": "reticent.errors",
-    "Stream": "reticent.connectors.stream",
-    "anonymize": "reticent.api",
-    "audit": "reticent.api",
-    "draft": "reticent.api",
-    "pool": "reticent.read.draws",
-    "read": "reticent.read.received",
-    "risk": "reticent.api",
-    "verify": "reticent.api",
+_NAMES = {
+    "reticent.api": "anonymize audit draft risk verify",
+    "reticent.connectors.stream": "Stream",
+    "reticent.errors": "ConnectorError DataError GuaranteeError InternalError PolicyError ReticentError StateError",
+    "reticent.policy": "Policy",
+    "reticent.read.draws": "pool",
+    "reticent.read.received": "Received read",
+    "reticent.release": "Release",
+    "reticent.stateful": "EvolvingTable Series",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "ConnectorError",

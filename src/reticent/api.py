@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -272,12 +271,3 @@ def _load_table(data: Data, policy: Policy | None = None) -> pa.Table:
     if isinstance(data, str | os.PathLike):
         return read_input(os.fspath(data), policy)
     return without_markers(table_of(data), policy.missing if policy is not None else ())
-
-
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        """Load the stateful classes on first use: a table released once needs no database."""
-        if name in ("EvolvingTable", "Series"):
-            return getattr(import_module("reticent.stateful"), name)
-        raise AttributeError(f"module 'reticent.api' has no attribute {name!r}")

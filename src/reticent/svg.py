@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -53,7 +53,7 @@ def bars(title: str, items: Sequence[Bar], room: int = 150) -> str:
             f'<rect class="{"bar hot" if item.highlight else "bar"}" x="{room}" y="{y}" width="{width:.1f}" height="17" rx="2"/>'
             f'<text class="value" x="{room + width + 6:.1f}" y="{y + 13}">{escape(item.label)}</text>'
         )
-    return _svg(title, "".join(rows), 12 + 24 * len(items))
+    return draw(title, "".join(rows), 12 + 24 * len(items))
 
 
 def pairs(title: str, items: Sequence[tuple[str, float, float]], room: int = 110) -> str:
@@ -69,21 +69,28 @@ def pairs(title: str, items: Sequence[tuple[str, float, float]], room: int = 110
             f'<rect class="bar" x="{room}" y="{y + 8}" width="{span * after / top:.1f}" height="7" rx="1"/>'
             f'<text class="value" x="{WIDTH - 4}" y="{y + 12}" text-anchor="end">{before:.0%} / {after:.0%}</text>'
         )
-    return _svg(title, "".join(rows), 12 + 20 * len(items))
+    return draw(title, "".join(rows), 12 + 20 * len(items))
 
 
-def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
-    """Return one dot with its interval per item and a tick at the claim, from 0 to 100%."""
+def ranges(
+    title: str,
+    items: Sequence[Range],
+    room: int = 112,
+    *,
+    top: float = 1.0,
+    label: Callable[[float, int], str] = lambda share, digits: f"{share:.{digits}%}",
+) -> str:
+    """Return one dot with its interval per item and a tick at the claim, from 0 to `top`."""
     span = WIDTH - room - 62
     height = 28 * len(items) + 34
 
     def at(share: float) -> float:
-        return room + span * min(1.0, max(0.0, share))
+        return room + span * min(1.0, max(0.0, share / top))
 
     grid = "".join(
-        f'<line class="grid" x1="{at(share):.1f}" x2="{at(share):.1f}" y1="4" y2="{height - 26}"/>'
-        f'<text class="tick" x="{at(share):.1f}" y="{height - 10}" text-anchor="middle">{share:.0%}</text>'
-        for share in (0, 0.25, 0.5, 0.75, 1)
+        f'<line class="grid" x1="{at(tick):.1f}" x2="{at(tick):.1f}" y1="4" y2="{height - 26}"/>'
+        f'<text class="tick" x="{at(tick):.1f}" y="{height - 10}" text-anchor="middle">{label(tick, 0)}</text>'
+        for tick in (top * part / 4 for part in range(5))
     )
     rows = []
     for number, item in enumerate(items):
@@ -98,9 +105,9 @@ def ranges(title: str, items: Sequence[Range], room: int = 112) -> str:
             f'<text class="label" x="{room - 8}" y="{y + 4}" text-anchor="end">{escape(item.name)}</text>{claim}'
             f'<line class="whisker" x1="{at(item.low):.1f}" x2="{at(item.high):.1f}" y1="{y}" y2="{y}"/>'
             f'<circle class="{"dot hot" if hot else "dot"}" cx="{at(item.value):.1f}" cy="{y}" r="5"/>'
-            f'<text class="value" x="{WIDTH - 4}" y="{y + 4}" text-anchor="end">{item.value:.1%}</text>'
+            f'<text class="value" x="{WIDTH - 4}" y="{y + 4}" text-anchor="end">{label(item.value, 1)}</text>'
         )
-    return _svg(title, grid + "".join(rows), height)
+    return draw(title, grid + "".join(rows), height)
 
 
 def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> str:
@@ -138,7 +145,7 @@ def frontier(title: str, points: Sequence[Point], x_name: str, y_name: str) -> s
         f'<text class="tick" x="{left + span / 2:.0f}" y="{bottom + 36}" text-anchor="middle">{escape(x_name)}</text>'
         f'<text class="tick" x="14" y="{(bottom + top) / 2:.0f}" text-anchor="middle" transform="rotate(-90 14 {(bottom + top) / 2:.0f})">{escape(y_name)}</text>'
     )
-    return _svg(title, ticks + line + dots + axes, bottom + 44)
+    return draw(title, ticks + line + dots + axes, bottom + 44)
 
 
 def _merge_labels(places: Sequence[tuple[float, float]]) -> dict[tuple[float, float], list[str]]:
@@ -155,7 +162,8 @@ def _short(name: str, room: int) -> str:
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
-def _svg(title: str, body: str, height: int) -> str:
+def draw(title: str, body: str, height: int) -> str:
+    """Return a plot with its title."""
     return (
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{body}</svg>"
@@ -163,12 +171,15 @@ def _svg(title: str, body: str, height: int) -> str:
 
 
 def standalone(svg: str) -> str:
-    """Return a plot as a separate file, with the colors that a page would set."""
+    """Return a plot as a separate file, for light and dark backgrounds, with the colors that a page would set."""
     style = (
-        "svg{background:#fff;font:13px system-ui,sans-serif}.label,.value{fill:#222}.tick{fill:#666;font-size:11px}"
-        ".bar,.dot{fill:#2563a8}.hot{fill:#b3261e}.dull{fill:#999}.grid{stroke:#ddd}.whisker,.claim{stroke:#444}"
-        ".front{fill:none;stroke:#2563a8}"
+        "svg{background:#fff;color:#222;font:13px system-ui,sans-serif}.label,.value,.tick{fill:currentColor}.tick{font-size:11px}"
+        "@media(prefers-color-scheme:dark){svg{background:#14191d;color:#dde5ea}}"
+        ".bar,.dot{fill:#2563a8}.band{fill:#2563a8;opacity:.2}.hot{fill:#b3261e}.dull{fill:#999}.grid{stroke:#9995}"
+        ".whisker,.claim{stroke:currentColor}.front{fill:none;stroke:#2563a8}.mark{stroke:#b3261e;stroke-dasharray:4 3}"
     )
-    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" width="920" ', 1).replace(
-        "</title>", f"</title><style>{style}</style>", 1
-    )
+    head, _, body = svg.partition("</title>")
+    title, height = head.partition("<title>")[2], int(head.split()[4].strip('"'))
+    head = head.replace(f"0 0 {WIDTH} {height}", f"0 -24 {WIDTH} {height + 24}", 1)
+    head = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" width="920" ', 1)
+    return f'{head}</title><style>{style}</style><text class="label" x="8" y="-8">{title}</text>{body}'

@@ -5,11 +5,11 @@ from __future__ import annotations
 import audit_cases as cases
 import numpy as np
 import pytest
+from bench.join_or_open import Effort, infer, join_or_open
+from bench.join_or_open.rules import rules_from_prior
 
 from reticent.audit.attack import Evidence
 from reticent.audit.attack.averaging import averaging
-from reticent.audit.attack.join_or_open import Effort, infer, join_or_open
-from reticent.audit.attack.rules import rules_from_prior
 from reticent.audit.attack.transcript import Transcript
 from reticent.verify.published import read_release, text_table
 

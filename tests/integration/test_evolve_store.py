@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow.csv as pc
 import pytest
 
-from reticent.api import EvolvingTable
 from reticent.cli import main
 from reticent.errors import DataError, GuaranteeError, InternalError, StateError
 from reticent.publication.evolving import Evolving
 from reticent.release import Release
+from reticent.stateful import EvolvingTable
 from reticent.store import Store
 from reticent.verify import verify
 

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from reticent.api import Series
 from reticent.cli import main
 from reticent.datasets import series as people
 from reticent.errors import GuaranteeError, PolicyError, StateError
 from reticent.policy import Policy
 from reticent.release import Release
+from reticent.stateful import Series
 from reticent.store import Store
 from reticent.verify import verify
 

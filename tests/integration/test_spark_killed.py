@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spark_table_driver
-import stream_feed
 
 from reticent import anonymize, verify
 from reticent.errors import ReticentError, StateError
@@ -35,12 +34,6 @@ MOMENTS = {
 """What there is to see, newer than the driver, when it is to die."""
 
 
-def table(method: str) -> pa.Table:
-    if method != "veil":
-        return counted_cases.rows(3000)
-    return pa.Table.from_pylist([r | {"person": f"q{at}"} for at, r in enumerate(stream_feed.records(3000))])
-
-
 def come(folder: Path, moment: str, began: float) -> bool:
     """Whether a driver has come so far; files come and go while they are looked at."""
     with contextlib.suppress(FileNotFoundError):
@@ -48,12 +41,12 @@ def come(folder: Path, moment: str, began: float) -> bool:
     return False
 
 
-def kill(folder: Path, method: str, moment: str, later: float) -> None:
+def kill(folder: Path, moment: str, later: float) -> None:
     """Starts a driver, and ends it with its Java and its Python workers as soon as it has come so far."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, str(SERVICES)])}
     with (folder / "driver.log").open("ab") as log:
         driver = subprocess.Popen(
-            [sys.executable, str(SERVICES / "spark_table_driver.py"), str(folder), method],
+            [sys.executable, str(SERVICES / "spark_table_driver.py"), str(folder)],
             stdout=log,
             stderr=log,
             env=environment,
@@ -86,28 +79,27 @@ def state(folder: Path) -> str:
     return "half" if shown(folder) else "nothing"
 
 
-@pytest.mark.parametrize("method", ["local", "veil"])
-def test_a_driver_dies_while_it_releases_a_table(spark, tmp_path, method):
+def test_a_driver_dies_while_it_releases_a_table(spark, tmp_path):
     seed = int(os.environ.get("RETICENT_SEED", "0")) or random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")  # noqa: T201 - pytest shows it when the test fails
-    dice, rows, left = random.Random(seed), table(method), []
+    dice, rows, left = random.Random(seed), counted_cases.rows(3000), []
     (tmp_path / "in").mkdir()
     pq.write_table(rows, tmp_path / "in" / "rows.parquet")
-    wanted = spark_table_driver.policy(tmp_path, method)
-    local = anonymize(rows, wanted, **({"store": tmp_path / "store.db"} if method == "veil" else {"seed": 1}))
+    wanted = spark_table_driver.policy()
+    local = anonymize(rows, wanted, seed=1)
     expected = Counter(as_text(local.tables["data"]))
     for at in range(KILLS):
-        kill(tmp_path, method, "naming" if at == 0 else dice.choice(sorted(MOMENTS)), dice.random() / 20)
+        kill(tmp_path, "naming" if at == 0 else dice.choice(sorted(MOMENTS)), dice.random() / 20)
         left.append(state(tmp_path))
         if left[-1] == "whole":
             break
         with pytest.raises(ReticentError):
             verify(tmp_path / "out", wanted)
     if left[-1] != "whole":
-        spark_table_driver.run(spark, tmp_path, method)
+        spark_table_driver.run(spark, tmp_path)
     print(f"drivers left {', '.join(left)}")  # noqa: T201 - for make stress
     assert Counter(shown(tmp_path)) == expected
     assert not (tmp_path / "out" / "_temporary").exists()
     with pytest.raises(StateError, match="already contains a release"):
-        spark_table_driver.run(spark, tmp_path, method)
+        spark_table_driver.run(spark, tmp_path)
     assert Counter(shown(tmp_path)) == expected

@@ -190,6 +190,9 @@ def test_what_cannot_be_met_is_refused(spark):
         on_spark.anonymize(frame, policy({"k": 201}))
     with pytest.raises(PolicyError):
         on_spark.anonymize(frame, policy({"k": 5}, method="supervised"))
+    with pytest.raises(PolicyError, match="veil does not run on Spark") as refused:
+        on_spark.anonymize(frame, policy({"l": 3}, method="veil"))
+    assert "--store" in refused.value.hint
     with pytest.raises(PolicyError, match="strict"):
         on_spark.anonymize(frame, policy({"k": 5}, method="mondrian", cuts="relaxed"))
     with pytest.raises(PolicyError):

@@ -54,31 +54,12 @@ def script(command: click.Command, shell: str) -> str:
     return "" if kind is None else kind(command, {}, _NAME, VARIABLE).source()
 
 
-_SOURCE = """\
-Register-ArgumentCompleter -Native -CommandName %(prog_name)s -ScriptBlock {
-    param($word, $line, $position)
-    $Env:%(complete_var)s = "powershell_complete"
-    $Env:RETICENT_COMPLETE_LINE = $line.ToString()
-    $Env:RETICENT_COMPLETE_WORD = $word
-    try {
-        %(prog_name)s | ForEach-Object {
-            $value, $help = $_ -split "`t", 2
-            if (-not $help) { $help = $value }
-            [System.Management.Automation.CompletionResult]::new($value, $value, "ParameterValue", $help)
-        }
-    } finally {
-        Remove-Item Env:%(complete_var)s, Env:RETICENT_COMPLETE_LINE, Env:RETICENT_COMPLETE_WORD
-    }
-}
-"""
-
-
 @add_completion_class
 class PowerShellComplete(ShellComplete):
     """Completion for PowerShell: reads line and word from the environment, and returns values and help separated by tabs."""
 
     name = "powershell"
-    source_template = _SOURCE
+    source_template = Path(__file__).with_suffix(".ps1").read_text(encoding="utf-8")
 
     def get_completion_args(self) -> tuple[list[str], str]:
         """Return the words before the incomplete one, and the incomplete word."""

@@ -27,7 +27,6 @@ EXTRAS = {
     "pyreadstat": "stats",
     "fsspec": "cloud",
     "duckdb": "duckdb",
-    "pymysql": "mysql",
 }
 
 

@@ -51,7 +51,6 @@ def init(
     """
     import shlex
 
-    from reticent.cli.init import apply_options, ask_roles
     from reticent.cli.policy_plan import plan_for, refuse_kind, render
     from reticent.cli.veil_policy import VEIL, method_of, veil_plan
     from reticent.connectors.files import write_text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,18 +48,13 @@ from reticent.errors import ConnectorError, PolicyError
 )
 def serve(
     store: str | None,
-    host: str,
-    port: int,
     demo: bool,
-    studio: bool,
     certificate: Path | None,
     key: Path | None,
     oidc: Path | None,
-    plain_http: bool,
     max_body: int,
-    keep_days: float | None,
     keep: tuple[str, ...],
-    rate: float,
+    **options: Any,
 ) -> None:
     """Run the HTTP API and the studio.
 
@@ -75,17 +71,12 @@ def serve(
         raise ConnectorError(f"The server needs {error.name}.", hint="Run pip install 'reticent[server]'.") from None
     settings = Settings(
         store=store or ("" if demo else "reticent.db"),
-        host=host,
-        port=port,
         demo=demo,
-        studio=studio,
-        max_body=max_body << 20,
-        rate=rate,
-        keep_days=keep_days,
-        keep=parse_days(keep),
         certificate=certificate,
         key=key,
-        plain_http=plain_http,
         oidc=OidcSettings.read(oidc) if oidc else None,
+        max_body=max_body << 20,
+        keep=parse_days(keep),
+        **options,
     )
     run(settings)

@@ -22,33 +22,14 @@ KINDS = ("Patient", "Encounter", "Condition", "Observation")
 COURSES = ("Procedure", "MedicationRequest", "RelatedPerson")
 _CLASS = {"emergency": "EMER", "outpatient clinic": "AMB"}
 
-_PATIENT = (
-    '{"resourceType":"Patient","id":"%s","text":{"status":"generated","div":"<div>%s</div>"},"identifier":[{"system":'
-    '"urn:example:mrn","value":"%s"}],"name":[{"use":"official","text":"%s"}],"gender":"%s","birthDate":"%s",%s'
-    '"address":[{"state":"%s","postalCode":"%s","country":"XX"}]}\n'
+_TEMPLATES = dict(
+    zip(
+        (*KINDS, *COURSES),
+        Path(__file__).with_suffix(".ndjson").read_text("utf-8").splitlines(keepends=True),
+        strict=True,
+    )
 )
-_ENCOUNTER = (
-    '{"resourceType":"Encounter","id":"e%s","status":"finished","class":{"system":"http://terminology.hl7.org/CodeSystem/'
-    'v3-ActCode","code":"%s"},"subject":{"reference":"Patient/%s","display":"%s"},"period":{"start":"%sT08:30:00+01:00",'
-    '"end":"%sT11:00:00+01:00"},"serviceType":{"text":"%s"}}\n'
-)
-_CONDITION = (
-    '{"resourceType":"Condition","id":"c%s","subject":{"reference":"Patient/%s"},"encounter":{"reference":"Encounter/e%s"},'
-    '"code":{"coding":[{"system":"http://hl7.org/fhir/sid/icd-10","code":"%s"}]},"note":[{"text":"Seen by %s."}]}\n'
-)
-_OBSERVATION = (
-    '{"resourceType":"Observation","id":"o%s","status":"final","subject":{"reference":"Patient/%s"},"encounter":{"reference":'
-    '"Encounter/e%s"},"code":{"coding":[{"system":"http://loinc.org","code":"8480-6"}]},"valueQuantity":{"value":%d,"unit":"mm[Hg]"}}\n'
-)
-_PROCEDURE = (
-    '{"resourceType":"Procedure","id":"r%s","status":"completed","subject":{"reference":"Patient/%s"},"encounter":{"reference":'
-    '"Encounter/e%s"},"code":{"coding":[{"code":"%s"}]},"note":[{"text":"Done by %s."}]}\n'
-)
-_MEDICATION = (
-    '{"resourceType":"MedicationRequest","id":"m%s","status":"active","intent":"order","subject":{"reference":"Patient/%s"},'
-    '"encounter":{"reference":"Encounter/e%s"},"medicationCodeableConcept":{"coding":[{"code":"%s"}]}}\n'
-)
-_RELATED = '{"resourceType":"RelatedPerson","id":"f%s","patient":{"reference":"Patient/%s"},"name":[{"text":"Family of %s"}]}\n'
+"""The R4 resource of each kind, with a gap for each value."""
 # Replacements from R4 to R5.
 _R5 = (
     (
@@ -128,10 +109,10 @@ def _resources(rows: dict[str, list[Any]], seed: int, form: Form) -> dict[str, l
     conditions = zip(keys, ids, keys, rows["diagnosis"], names, strict=True)
     pressures = [100 + stay for stay in rows["length_of_stay"]]
     texts = {
-        "Patient": _fill(_PATIENT, compress(people, first), form),
-        "Encounter": _fill(_ENCOUNTER, visits, form),
-        "Condition": _fill(_CONDITION, conditions, form),
-        "Observation": _fill(_OBSERVATION, zip(keys, ids, keys, pressures, strict=True), form),
+        "Patient": _fill("Patient", compress(people, first), form),
+        "Encounter": _fill("Encounter", visits, form),
+        "Condition": _fill("Condition", conditions, form),
+        "Observation": _fill("Observation", zip(keys, ids, keys, pressures, strict=True), form),
     }
     return _with_courses(texts, rows, keys, seed, form) if form.courses else texts
 
@@ -156,14 +137,15 @@ def _with_courses(
             lists[kind] += [(f"{key}-{place}", person, key, code, *last) for place, code in enumerate(codes)]
     family = [key for key in dict.fromkeys(rows["patient_id"]) if courses.person(key, seed).family]
     return texts | {
-        "Condition": texts["Condition"] + _fill(_CONDITION, lists["Condition"], form),
-        "Procedure": _fill(_PROCEDURE, lists["Procedure"], form),
-        "MedicationRequest": _fill(_MEDICATION, lists["MedicationRequest"], form),
-        "RelatedPerson": _fill(_RELATED, [(key, key, key) for key in family], form),
+        "Condition": texts["Condition"] + _fill("Condition", lists["Condition"], form),
+        "Procedure": _fill("Procedure", lists["Procedure"], form),
+        "MedicationRequest": _fill("MedicationRequest", lists["MedicationRequest"], form),
+        "RelatedPerson": _fill("RelatedPerson", [(key, key, key) for key in family], form),
     }
 
 
-def _fill(text: str, rows: Iterable[tuple[Any, ...]], form: Form) -> list[str]:
+def _fill(kind: str, rows: Iterable[tuple[Any, ...]], form: Form) -> list[str]:
+    text = _TEMPLATES[kind]
     for old, new in _R5 if form.r5 else ():
-        text = text.replace(old, new) if old != '"note":' or '"Condition"' in text else text
+        text = text.replace(old, new) if old != '"note":' or kind == "Condition" else text
     return [text % row for row in rows]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -39,54 +40,17 @@ ROUTES = ("emergency", "general practitioner", "planned", "transfer", "outpatien
 BANDS = (0, 1, 5, 15, 25, 35, 45, 55, 65, 75, 85, 107)
 """Age bands: each begins at its number and ends before the next."""
 
-# Weights of the chapters by age band; only the proportions count.
-_CHAPTERS = {
-    #        0   1   5   15  25  35  45  55  65  75  85
-    "I": (30, 90, 50, 30, 22, 22, 24, 26, 30, 34, 38),
-    "II": (2, 12, 14, 12, 22, 50, 100, 140, 140, 100, 55),
-    "III": (3, 8, 8, 6, 6, 7, 8, 9, 11, 13, 14),
-    "IV": (4, 15, 28, 16, 16, 22, 28, 30, 30, 30, 32),
-    "V": (0, 6, 40, 110, 90, 90, 85, 50, 30, 28, 30),
-    "VI": (8, 40, 45, 32, 32, 40, 46, 46, 46, 48, 42),
-    "VII": (2, 10, 10, 5, 5, 8, 14, 22, 30, 36, 24),
-    "VIII": (3, 36, 22, 10, 10, 12, 13, 12, 10, 8, 6),
-    "IX": (4, 4, 6, 14, 22, 52, 110, 160, 200, 230, 240),
-    "X": (60, 190, 110, 60, 40, 42, 50, 60, 74, 84, 100),
-    "XI": (12, 50, 80, 85, 85, 100, 115, 105, 92, 84, 80),
-    "XII": (6, 22, 22, 26, 20, 20, 20, 17, 15, 14, 15),
-    "XIII": (2, 14, 36, 50, 50, 80, 120, 120, 105, 80, 44),
-    "XIV": (12, 32, 36, 46, 58, 70, 66, 58, 56, 56, 58),
-    "XV": (0, 0, 0, 130, 360, 180, 2, 0, 0, 0, 0),
-    "XVI": (330, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0),
-    "XVII": (50, 36, 28, 9, 5, 4, 3, 2, 2, 1, 1),
-    "XVIII": (40, 60, 72, 56, 44, 44, 46, 46, 50, 58, 68),
-    "XIX": (20, 110, 170, 130, 90, 80, 84, 80, 80, 106, 150),
-    "XXI": (120, 12, 12, 14, 20, 22, 24, 25, 24, 18, 10),
-}
+_TABLE = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+_LINES = [[part.strip() for part in line.split("|")] for line in _TABLE.splitlines()[1:]]
+_CHAPTERS = {chapter: tuple(map(int, weights.split())) for chapter, weights, _ in _LINES}
+"""Weights of the chapters by age band; only the proportions count."""
 _PATIENTS = (55, 35, 50, 65, 85, 80, 95, 135, 160, 170, 70)
 _FEMALE_SHARE = (0.48, 0.46, 0.47, 0.56, 0.64, 0.56, 0.49, 0.47, 0.48, 0.54, 0.65)
 # Mean stay in days, youngest to oldest band.
 _STAY = (4.5, 2.8, 3.2, 4.0, 3.8, 4.4, 5.2, 6.0, 7.0, 8.2, 8.8)
 _LONGEST_STAY = 52
 
-_WARDS = {
-    "I": "infectious diseases",
-    "II": "oncology",
-    "V": "psychiatry",
-    "VI": "neurology",
-    "VII": "ophthalmology",
-    "VIII": "ear nose and throat",
-    "IX": "cardiology",
-    "X": "pulmonology",
-    "XI": "gastroenterology",
-    "XII": "dermatology",
-    "XIII": "orthopaedics",
-    "XIV": "urology",
-    "XV": "obstetrics",
-    "XVI": "neonatology",
-    "XVII": "paediatrics",
-    "XIX": "trauma surgery",
-}
+_WARDS = {chapter: ward for chapter, _, ward in _LINES if ward}
 WARDS = (*dict.fromkeys(_WARDS.values()), "internal medicine", "surgery", "intensive care", "geriatrics", "day clinic")
 """All wards."""
 

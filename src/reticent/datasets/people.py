@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,35 +13,8 @@ from reticent.datasets.draw import Choice, numbered_ids, strings, zipf
 
 SEXES = ("female", "male")
 
-_WOMEN = """
-Ada Agnes Alba Alice Alma Amelie Anna Anneke Astrid Beatriz Birgit Camille Carla Chiara Clara Daria Edith Elena Elif
-Elin Emma Esther Eva Fatima Freya Greta Hanna Helga Ida Ines Ingrid Irene Iris Johanna Judit Julia Karin Katarzyna
-Lara Layla Lea Lena Lina Lucia Luisa Magda Maja Margit Maria Marta Mila Mina Nadia Nina Nora Olga Paula Petra Rita
-Rosa Ruth Sara Selma Signe Silvia Sofia Sonja Stella Tanja Teresa Tilda Ursula Vera Wanda Yara Zofia
-"""
-_MEN = """
-Adam Ahmed Aleksander Alfred Andrei Anton Arno Arthur Axel Bela Benjamin Bruno Carlos Caspar Daniel David Dimitri
-Edgar Elias Emil Emre Erik Ernst Felix Filip Finn Georg Gustav Hans Hasan Henrik Hugo Igor Ivan Jakob Jan Jens Jonas
-Josef Juan Karl Klaus Konrad Lars Leo Liam Lorenz Luca Luis Magnus Marco Martin Mateo Max Mehmet Milan Nico Nils
-Noah Olaf Omar Oskar Otto Pablo Paul Pedro Peter Piotr Rafael Robert Samir Simon Stefan Theo Thomas Tomas Viktor
-Walter
-"""
-
-
-_FAMILIES = """
-Abel Acker Adler Albrecht Almeida Andersen Arnold Aydin Bach Baker Barros Bauer Baumann Beck Berg Berger Bianchi
-Blom Borg Brandt Braun Bruun Busch Carlsen Castro Christen Colombo Conti Costa Cruz Dahl Demir Dietrich Dubois Ebert
-Eder Engel Esposito Fabre Falk Farkas Ferrari Fischer Fontaine Frank Fuchs Gallo Garcia Garnier Gerber Graf Greco
-Gruber Haas Hahn Hansen Hartmann Heinz Herzog Hoffmann Holm Horvat Huber Ivanov Jansen Jensen Jung Kaiser Kaya
-Keller Klein Koch Kovac Kowalski Kraus Kruse Lambert Lang Larsen Laurent Lehmann Lindberg Lopez Lorenz Lund Maier
-Mancini Marek Marino Martens Martin Mayer Meier Mercier Meyer Moreau Moreno Moser Nagy Navarro Neumann Nielsen Novak
-Olsen Ortega Otto Palm Pavlov Peeters Pereira Petersen Peters Pohl Popov Ramos Reuter Ricci Richter Romano Roth
-Rossi Ruiz Russo Sahin Santos Schmid Schubert Seidel Silva Simon Smit Sommer Stein Stern Svensson Szabo Thoma Toth
-Tran Vargas Vidal Vogel Vogt Wagner Weber Weiss Werner Winkler Winter Wolf Yilmaz Young Zeller Ziegler Zimmer
-"""
-
-FIRST: tuple[list[str], list[str]] = (_WOMEN.split(), _MEN.split())
-LAST: list[str] = _FAMILIES.split()
+_WOMEN, _MEN, LAST = map(str.split, Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines())
+FIRST: tuple[list[str], list[str]] = (_WOMEN, _MEN)
 
 REGIONS = (
     *("Capital", "North Coast", "South Valley", "East Plain", "West Hills", "Lake District", "River Bend", "High Moor"),

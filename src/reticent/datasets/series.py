@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,44 +20,17 @@ from reticent.datasets import people
 from reticent.datasets.draw import BLOCK, Choice, generator, strings, zipf
 from reticent.errors import PolicyError
 
-PROGRESSIVE = (
-    "mild asthma > moderate asthma > severe asthma",
-    "early chronic kidney disease > advanced chronic kidney disease > kidney failure",
-    "raised blood sugar > type 2 diabetes > diabetes with complications",
-    "high blood pressure > hypertensive heart disease > heart failure",
-    "stable angina > unstable angina > myocardial infarction",
-    "mild cognitive impairment > mild dementia > severe dementia",
-    "fatty liver > liver fibrosis > cirrhosis",
-    "early arthrosis > advanced arthrosis > joint replacement",
-    "localised tumour > regional tumour > metastatic tumour",
-    "glaucoma suspect > early glaucoma > advanced glaucoma",
-)
-"""Families in which an illness stays or gets worse."""
-
-RECURRING = (
-    "influenza > bronchitis > pneumonia",
-    "mild depression > moderate depression > severe depression",
-    "multiple sclerosis in remission > multiple sclerosis in relapse",
-    "gastritis > gastric ulcer > bleeding ulcer",
-    "low back pain > sciatica > slipped disc",
-    "atopic eczema > infected eczema",
-    "episodic migraine > chronic migraine",
-    "cystitis > pyelonephritis > urosepsis",
-)
+_TABLE = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
+_LINES = [line.split(" | ") for line in _TABLE.splitlines()[1:]]
+PROGRESSIVE = tuple(stages for course, _, stages in _LINES if course == "progressive")
+"""Families in which an illness stays or gets worse; they come first."""
+RECURRING = tuple(stages for course, _, stages in _LINES if course == "recurring")
 """Families in which an illness may also get better."""
 
 FAMILIES: tuple[tuple[str, ...], ...] = tuple(tuple(line.split(" > ")) for line in PROGRESSIVE + RECURRING)
 VALUES: tuple[str, ...] = tuple(value for family in FAMILIES for value in family)
 
-_MIN_AGE = {
-    "high blood pressure": 15,
-    "fatty liver": 15,
-    "raised blood sugar": 15,
-    "stable angina": 30,
-    "early arthrosis": 30,
-    "glaucoma suspect": 30,
-    "mild cognitive impairment": 50,
-}
+_MIN_AGE = {stages.split(" > ")[0]: int(age) for _, age, stages in _LINES if int(age)}
 """The minimum age of each family, by its first illness; other families have none."""
 
 _AGES = (0, 15, 30, 50, 60)  # age bands of the onset distribution

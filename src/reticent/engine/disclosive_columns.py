@@ -5,7 +5,7 @@ Guarantee: a release is refused if one published column determines nearly all of
     attackers who know how likely values are for a label.
 Not covered: several columns together; a column of many labels; consecutive integers, more of them than values, such as ages. How far
     attackers get with them is measured when a prior is made (docs/veil.md). Of a stream only the first large batch of a run
-    is checked; of tables that Spark veils, nothing.
+    is checked.
 Cost: a sample of the persons, counted a few times per column.
 """
 

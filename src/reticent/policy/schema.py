@@ -6,7 +6,6 @@ from typing import Any
 
 from reticent.policy.policy import Policy
 from reticent.policy.privacy import L_KINDS, T_KINDS
-from reticent.policy.settings.inputs import READY_FHIR, READY_HL7, READY_SQL
 from reticent.policy.spec import ROLES
 
 
@@ -19,8 +18,9 @@ def schema() -> dict[str, Any]:
     parts["TSpec"] = {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _one_of(T_KINDS)]}
     parts["PersonSettings"] = {"anyOf": [{"type": "string"}, parts["PersonSettings"]]}
     parts["FhirColumn"] = {"anyOf": [{"type": "string"}, parts["FhirColumn"]]}
-    for name, ready in (("FhirSettings", READY_FHIR), ("SqlSettings", READY_SQL), ("Hl7Settings", READY_HL7)):
-        parts[name] = {"anyOf": [{"enum": list(ready)}, parts[name]]}
+    for name in ("FhirSettings", "SqlSettings", "Hl7Settings"):  # the short form names a built-in mapping
+        const = parts[name]["properties"]["mapping"]["anyOf"][0]["const"]
+        parts[name] = {"anyOf": [{"enum": [const]}, parts[name]]}
     parts["LinkedSettings"] = {
         "anyOf": [
             {"enum": ["fhir", "omop"]},

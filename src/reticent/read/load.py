@@ -55,8 +55,6 @@ class Parts:
 def parts_of(place: str | Path, *, name: str = "release") -> Parts:
     """Read a release from a folder, a file or the URL of a database; `name` is the prefix of its tables."""
     if str(place).startswith(("sqlite:", "postgresql:")):
-        from reticent.read.load import from_database
-
         return from_database(str(place), name)
     if "://" in str(place):
         raise DataError(

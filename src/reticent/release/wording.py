@@ -196,7 +196,6 @@ LINKED = (
     "and k holds for each record, not for their combination"
 )
 REPUBLICATION = "some of these persons are in other publications of the same store: together, the publications may disclose more than each alone"
-NOT_IN_LEDGER = "persons who are in other publications of the same store: a release on Spark is not in its ledger"
 _COUNTED_WITH_NOISE = "computed from the released persons, with noise of epsilon = {number}, so that a weight a becomes at most a e^epsilon / (a e^epsilon + 1 - a)"
 REPEATED_PERSONS = "PERSONS WITH SEVERAL RECORDS"
 _TEMPLATES = (
@@ -290,7 +289,6 @@ def _fixed_sentences() -> frozenset[str]:
         HOUSEHOLD,
         LINKED,
         REPUBLICATION,
-        NOT_IN_LEDGER,
     )
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *exclusions(), *exclusions(persons=True)])

@@ -12,7 +12,6 @@ TITLES = {
     "similarity": "Similarity",
     "minimality": "Minimality",
     "averaging": "Averaging over repeated records",
-    "join-or-open": "Join-or-open inference on a stream",
     "intersection": "Intersection over publications",
     "subtraction": "Subtraction between publications",
     "update-graph": "Update inference over a series (SUG)",
@@ -32,7 +31,6 @@ WHY_NOT = {
     "minimality": "needs --original (at most 100,000 rows), l-diversity, and one level per column with a k-anonymous "
     "table one level finer",
     "averaging": "no person can be recognized more than once",
-    "join-or-open": "not a stream of groups",
     "intersection": "needs several publications in groups",
     "subtraction": "needs several publications in groups",
     "update-graph": "needs several releases of a series with update rules",

@@ -338,7 +338,7 @@ def _attack(outcome: Outcome) -> str:
 
 def _data_protection_criteria(audit: Audit) -> str:
     by_name = {outcome.attack: outcome for outcome in audit.outcomes}
-    linked, guess = by_name.get("linkage"), by_name.get("join-or-open") or by_name.get("homogeneity")
+    linked, guess = by_name.get("linkage"), by_name.get("homogeneity")
     return bullets(
         [
             f"Singling out: an attacker finds a person's record with a mean chance of {percent(audit.risk.prosecutor.mean)}.",

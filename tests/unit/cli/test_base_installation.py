@@ -71,7 +71,6 @@ def test_the_base_installation_releases_and_verifies(folder):
             ("stream", "feed.ndjson", "-p", "feed.policy.yaml", "--store", "postgresql://h/d", "--to", "s.ndjson"),
         ),
         ("postgres", ("anonymize", "postgresql://h/d?table=t", "-p", "h.policy.yaml", "-o", "new")),
-        ("mysql", ("anonymize", "mysql://h/d?table=t", "-p", "h.policy.yaml", "-o", "new")),
         ("duckdb", ("anonymize", "duckdb:///t.db?table=t", "-p", "h.policy.yaml", "-o", "new")),
         ("duckdb", ("anonymize", "h.csv", "--on-disk", "-p", "h.policy.yaml", "-o", "new")),
         ("cloud", ("anonymize", "s3://b/h.csv", "-p", "h.policy.yaml", "-o", "new")),

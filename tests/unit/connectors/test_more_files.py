@@ -152,7 +152,6 @@ except ConnectorError as error:
         ("pyreadstat", "t.sav", "stats"),
         ("fsspec", "s3://b/t.csv", "cloud"),
         ("duckdb", "duckdb:///t.db?table=t", "duckdb"),
-        ("pymysql", "mysql://h/d?table=t", "mysql"),
         ("adbc_driver_postgresql", "postgresql://h/d?table=t", "postgres"),
     ],
 )
@@ -167,6 +166,9 @@ def test_a_missing_library_names_its_extra(tmp_path, module, name, extra):
 def test_unknown_addresses_are_no_missing_files():
     with pytest.raises(PolicyError, match=r"ftp:// is not a supported scheme"):
         read_table("ftp://host/t.csv")
+    with pytest.raises(PolicyError, match=r"mysql:// is not a supported scheme") as refused:
+        read_table("mysql://user:word@host/d?table=t")
+    assert "word" not in str(refused.value)
     with pytest.raises(PolicyError, match="unencrypted"):
         read_table("http://example.org/t.csv")
 

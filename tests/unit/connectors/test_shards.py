@@ -15,9 +15,10 @@ from reticent.connectors.kafka.address import Address
 from reticent.connectors.kafka.metrics import Metrics
 from reticent.connectors.kafka.state import CHUNK, _PartitionReader, state_messages
 from reticent.connectors.shards import check_shards, pin_shards, shard_of
-from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
+from reticent.connectors.spark.streams import unpack_policy
 from reticent.engine.rng import Rng
 from reticent.errors import ConnectorError, PolicyError, StateError
+from reticent.policy.bundle import Bundle
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
 from reticent.store import Store
@@ -193,15 +194,15 @@ def test_the_state_topic_gives_the_last_whole_snapshot_and_the_journal_behind_it
 
 def test_a_policy_travels_with_its_files(tmp_path):
     policy = stream_feed.policy(tmp_path)
-    bundle = pack_policy(policy)
+    bundle = Bundle.pack(policy).to_bytes()
     (tmp_path / "prior.csv").unlink()
     opened = unpack_policy(bundle)
     assert opened.base != tmp_path
     assert (opened.path("prior.csv").stat().st_mode & 0o777, opened.base.stat().st_mode & 0o777) == (0o600, 0o700)
-    assert opened.hash == unpack_policy(pack_policy(opened)).hash
+    assert opened.hash == unpack_policy(Bundle.pack(opened).to_bytes()).hash
     outside = policy.model_copy(update={"prior": policy.prior.model_copy(update={"file": "../x.csv"})})
     with pytest.raises(PolicyError):
-        pack_policy(
+        Bundle.pack(
             type(policy).from_dict(
                 outside.model_dump(mode="json", exclude_defaults=True, warnings=False), base=tmp_path
             )

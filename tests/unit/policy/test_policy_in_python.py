@@ -45,22 +45,3 @@ def test_a_guess_is_a_policy_that_releases(tmp_path):
     indexed = frame().set_index("sex")
     assert Policy.guess(indexed).columns.keys() == policy.columns.keys()
     assert Policy.guess(pa.Table.from_pandas(frame(), preserve_index=False)) == policy
-
-
-def test_the_transformer_releases_frames():
-    pytest.importorskip("sklearn")
-    from sklearn.base import clone
-    from sklearn.pipeline import make_pipeline
-
-    from reticent.sklearn import Anonymizer
-
-    step = clone(Anonymizer(Policy.guess(frame()), seed=1))
-    out = make_pipeline(step).fit_transform(frame())
-    assert isinstance(out, pd.DataFrame)
-    assert sorted(out.columns) == ["age", "diagnosis", "sex"]
-    assert step.get_params()["seed"] == 1
-    fitted = Anonymizer(seed=1).fit(frame())
-    assert isinstance(fitted.transform(pa.Table.from_pandas(frame(), preserve_index=False)), pa.Table)
-    assert fitted.release_.guarantee.claims
-    with pytest.raises(reticent.ReticentError):
-        Anonymizer(Policy(columns={"other": "quasi"})).fit(frame())

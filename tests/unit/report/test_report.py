@@ -102,7 +102,7 @@ def test_the_json_file_holds_every_figure(audited):
     assert found["refuted"] is False
     assert found["verify"]["holds"]
     assert {attack["attack"] for attack in found["attacks"]} >= {"linkage", "homogeneity", "skewness"}
-    assert set(found["not_applicable"]) >= {"join-or-open", "intersection", "update-graph"}
+    assert set(found["not_applicable"]) >= {"averaging", "intersection", "update-graph"}
     assert found["risk"]["prosecutor"]["highest"] <= 1 / 5
     assert found["initial_risk"]["highest"] >= found["risk"]["prosecutor"]["highest"]
     assert len(found["risk"]["safe_harbor"]) == 18

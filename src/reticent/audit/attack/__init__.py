@@ -11,7 +11,6 @@ from reticent.audit.attack.homogeneity import homogeneity
 from reticent.audit.attack.informed_attacker import informed_attacker
 from reticent.audit.attack.insiders import insiders
 from reticent.audit.attack.intersection import intersection
-from reticent.audit.attack.join_or_open import join_or_open
 from reticent.audit.attack.joint import joint
 from reticent.audit.attack.linkage import linkage
 from reticent.audit.attack.linked_tables import linked_tables
@@ -37,7 +36,6 @@ _ALL_ATTACKS: tuple[Attack, ...] = (
         subtraction,
         update_graph,
         averaging,
-        join_or_open,
     ),
     *(informed_attacker, definetti, insiders, outbreak, joint, presence, linked_tables),
 )

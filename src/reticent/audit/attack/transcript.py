@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +37,6 @@ class Transcript:
 
     def __len__(self) -> int:
         return len(self.group)
-
-    def slot_of(self, true_values: Sequence[str | None]) -> Int64s:
-        """Return, per tuple, the first slot of its group that offers its true value; -1 if none does."""
-        codes = {value: code for code, value in reversed(list(enumerate(self.values)))}
-        true_codes = np.array([codes.get(value, -2) for value in true_values], dtype=np.int64)
-        same = self.slots[self.group] == true_codes[:, None]
-        return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def read_transcript(releases: Iterable[Published], limit: int) -> Transcript:

@@ -222,7 +222,7 @@ def refuse_unknown_scheme(source: str) -> None:
     if scheme is not None:
         raise PolicyError(
             f"{scheme[1]}:// is not a supported scheme.",
-            hint="Use s3://, gs://, abfs://, https://, or a database: postgresql://, sqlite:///, duckdb:///, mysql+pymysql://.",
+            hint="Use s3://, gs://, abfs://, https://, or a database: postgresql://, sqlite:///, duckdb:///.",
         )
 
 

@@ -92,12 +92,17 @@ class ReleasePlan:
         return persons.compare_with_original(published, policy, persons.Input(self.person_records, rows))
 
 
-def check_policy(columns: Sequence[str], policy: Policy, place: str, methods: Sequence[str] = METHODS) -> None:
+def check_policy(columns: Sequence[str], policy: Policy, place: str) -> None:
     """Refuse policy settings that are not supported when rows are only counted."""
-    if policy.table.method not in ("auto", *methods):
+    if policy.table.method == "veil":
         raise PolicyError(
-            f"{place} supports only the methods {' and '.join(methods)}.",
-            hint=f"Write table: {{method: {methods[0]}}} in the policy.",
+            f"The veil does not run on {place}.",
+            hint="Veil the table on one machine: reticent anonymize --store STORE. Or generalize it: write table: {method: optimal} in the policy.",
+        )
+    if policy.table.method not in ("auto", *METHODS):
+        raise PolicyError(
+            f"{place} supports only the methods {' and '.join(METHODS)}.",
+            hint=f"Write table: {{method: {METHODS[0]}}} in the policy.",
         )
     if policy.table.method == "mondrian" and policy.table.cuts == "relaxed":
         raise PolicyError(f"{place} supports only strict cuts.", hint="Remove cuts: relaxed from the policy.")

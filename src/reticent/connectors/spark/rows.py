@@ -106,7 +106,6 @@ class SparkRelease:
     policy_hash: str
     metrics: Mapping[str, float] = field(default_factory=dict)
     explain: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     kind: str = "table"
     shape: str = "generalized"
     method: str = "optimal"

@@ -14,6 +14,11 @@ Differences from Kafka: a micro-batch takes a second or more. This is for scale,
 
 from __future__ import annotations
 
+import atexit
+import functools
+import shutil
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +28,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's customary name
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from reticent.connectors.shards import MOST_SHARDS, assign_shards, check_shards, claim_population, pin_shards
-from reticent.connectors.spark.policy_bundle import pack_policy, unpack_policy
 from reticent.connectors.spark.rows import quote_column
 from reticent.errors import PolicyError
+from reticent.policy.bundle import Bundle
 from reticent.publication.records import RecordReader
 from reticent.publication.stream import StreamPublication
 from reticent.publication.stream_publication import keys_of
@@ -44,6 +49,14 @@ DEFAULT_SHARDS = 64
 _PACKED = "shard int, records array<string>"
 _BLOCKS = "shard int, first long, kind string, lines string"
 _NAME = "spark"
+
+
+@functools.lru_cache(maxsize=8)
+def unpack_policy(bundle: bytes) -> Policy:
+    """Return the policy of a bundle, built once per process: a worker does not have the driver's files."""
+    folder = Path(tempfile.mkdtemp(prefix="reticent-"))  # readable by this user only
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Bundle.from_bytes(bundle).unpack(folder)
 
 
 class Stream:
@@ -73,7 +86,7 @@ class Stream:
         pin_shards(policy, store, _NAME, shards)
         self._rng = keys_of(policy, store, _NAME, seed=seed)
         claim_population(policy, store, _NAME, allow_republication=allow_republication)
-        self._bundle, self._shards = pack_policy(policy), shards
+        self._bundle, self._shards = Bundle.pack(policy).to_bytes(), shards
         self.codebook = StreamPublication(policy, rng=self._rng).codebook()
         """The codebook that recipients need to read the lines."""
 

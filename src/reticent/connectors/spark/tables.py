@@ -12,39 +12,32 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from reticent.connectors.pushdown.tables import METHODS, check_policy, search_counts
+from reticent.connectors.pushdown.tables import check_policy, search_counts
 from reticent.connectors.pushdown.verifier import verify_rows
-from reticent.connectors.spark import veil_tables
 from reticent.connectors.spark.rows import SparkRelease, SparkRows
 from reticent.policy import Policy
 from reticent.publication.gate import require_verification
-from reticent.store import Store
 from reticent.verify.result import VerificationResult
 
 
-def anonymize(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> DataFrame:
+def anonymize(frame: DataFrame, policy: Policy) -> DataFrame:
     """Return the published rows of a frame under a policy; `release` also returns the guarantee and the metrics.
 
     Raises:
         GuaranteeError: the policy cannot be met.
     """
-    return release(frame, policy, store=store).frame
+    return release(frame, policy).frame
 
 
-def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> SparkRelease:
+def release(frame: DataFrame, policy: Policy) -> SparkRelease:
     """Search, apply and verify a release; Spark evaluates the returned frame when it is written.
 
     Args:
         frame: a frame with the columns of the policy.
-        policy: method `optimal` (also used for `auto`), `mondrian`, `local` or `veil`.
-        store: keeps the veil key; needed for `veil`.
+        policy: method `optimal` (also used for `auto`), `mondrian` or `local`.
     """
-    check_policy(frame.columns, policy, "Spark", (*METHODS, veil_tables.METHOD))
+    check_policy(frame.columns, policy, "Spark")
     rows = SparkRows(frame).without_markers(policy.missing).normalize_persons(policy.person)
-    if policy.table.method == veil_tables.METHOD:
-        release = veil_tables.veil(rows, policy, store)
-        require_verification(verify(release, policy))
-        return release
     plan = search_counts(rows, policy)
     release = SparkRelease(
         frame=rows.recode(plan.recoding),
@@ -63,8 +56,4 @@ def release(frame: DataFrame, policy: Policy, *, store: Store | None = None) -> 
 
 def verify(release: SparkRelease, policy: Policy) -> VerificationResult:
     """Recompute every claim of a release from its published rows alone, counted by Spark."""
-    if release.method == veil_tables.METHOD:
-        return veil_tables.verify_frame(
-            release.frame, policy, release.metadata["veil"], release.guarantee.claims, release.records
-        )
     return verify_rows(SparkRows(release.frame), release.guarantee.claims, release.records, policy, release.method)

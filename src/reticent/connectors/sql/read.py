@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -38,7 +36,7 @@ def read_sql_batches(source: str, query: str | None = None, *, batch_rows: int =
         raise PolicyError(
             "No query is given.", hint="Add ?table=NAME or ?query=SELECT... to the URL, or `sql:` to the policy."
         )
-    readers = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb, "mysql": _mysql}
+    readers = {"sqlite": _sqlite, "postgresql": _postgres, "duckdb": _duckdb}
     reader, rows = readers[base.dialect](base, statement, batch_rows), 0
     with closing(reader):
         for batch in reader:
@@ -103,8 +101,8 @@ def _sqlite(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
         yield from _cursor_batches(link.execute(query), batch_rows)
 
 
-def _cursor_batches(cursor: Any, batch_rows: int) -> Generator[pa.RecordBatch]:
-    """Yield the rows of a cursor whose driver returns Python values."""
+def _cursor_batches(cursor: sqlite3.Cursor, batch_rows: int) -> Generator[pa.RecordBatch]:
+    """Yield the rows of a cursor."""
     names = [column[0] for column in cursor.description or ()]
     if not names:
         raise PolicyError("The query is not a SELECT.", hint="Write a query that returns rows.")
@@ -141,38 +139,6 @@ def _duckdb(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.Record
             yield _plain_types(batch)
 
 
-_SELECT = re.compile(r"\s*(select|with|table|values)\b", re.IGNORECASE)
-# `into` in any form: a comment may separate it from `outfile`.
-_WRITE_CLAUSES = re.compile(r"\binto\b|\bfor\s+update\b|/\*!", re.IGNORECASE)
-
-
-def _mysql(base: SqlSource, query: str, batch_rows: int) -> Generator[pa.RecordBatch]:
-    """Run one SELECT in a read-only transaction; the server streams its rows.
-
-    Such a transaction still allows `SELECT ... INTO OUTFILE` to write a file on the server if the account has the
-    privilege `FILE`; the statement is refused here as well.
-    """
-    if not _SELECT.match(query) or _WRITE_CLAUSES.search(query):
-        raise PolicyError(
-            "The query is not a plain SELECT.", hint="Write one query that returns rows and writes nothing."
-        )
-    import sqlalchemy as sa
-
-    with require_extra("MySQL needs a driver", "mysql"):
-        import pymysql
-        from pymysql.cursors import SSCursor
-    engine = sa.create_engine(base.url, poolclass=sa.NullPool)
-    # The driver's own cursor: SQLAlchemy reads rows ahead, which a server-side cursor returns only once.
-    with (
-        _translate_errors(base, (pymysql.MySQLError, sa.exc.SQLAlchemyError)),
-        closing(engine.raw_connection()) as link,
-        closing(link.cursor(SSCursor)) as cursor,
-    ):
-        cursor.execute("SET SESSION TRANSACTION READ ONLY")
-        cursor.execute(query)
-        yield from _cursor_batches(cursor, batch_rows)
-
-
 _READ_ACTIONS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
 
 
@@ -182,17 +148,13 @@ def _authorize_reads(action: int, *_: str | None) -> int:
 
 
 def _data_type(column: Sequence[Any]) -> pa.DataType:
-    """Return a column's type from its first batch, because such drivers type values, not columns; text if types mix."""
+    """Return a column's type from its first batch, because SQLite types values, not columns; text if types mix."""
     types = {type(cell) for cell in column} - {type(None)}
     if bytes in types:
         raise DataError("The query returns a column of bytes.", hint="Cast it to text in the query.")
     if types == {int}:
         return pa.int64()
-    if types and types <= {int, float}:
-        return pa.float64()
-    if types == {dt.date}:
-        return pa.date32()
-    return pa.timestamp("us") if types == {dt.datetime} else pa.string()
+    return pa.float64() if types and types <= {int, float} else pa.string()
 
 
 def _array(name: str, column: Sequence[Any], data_type: pa.DataType) -> pa.Array:

@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 from reticent.errors import PolicyError
 
 _POSTGRES = ("postgresql", "postgres")
-_MYSQL = ("mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql")
 _FILE_DIALECTS = ("sqlite", "duckdb")
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
@@ -33,7 +32,7 @@ class SqlSource:
 
 def is_sql(source: object) -> bool:
     """Return whether a source is the URL of a database."""
-    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_MYSQL, *_FILE_DIALECTS)
+    return isinstance(source, str) and source.partition("://")[0].lower() in (*_POSTGRES, *_FILE_DIALECTS)
 
 
 def parse_url(source: str) -> SqlSource:
@@ -59,6 +58,5 @@ def parse_url(source: str) -> SqlSource:
             raise PolicyError(f"A {dialect} URL needs three slashes and a file.", hint=f"Write {dialect}:///file.db.")
         file = unquote(parts.path[1:])
         return SqlSource(dialect, file, file, query, table)
-    dialect, driver = ("mysql", "mysql+pymysql") if dialect in _MYSQL else ("postgresql", "postgresql")
-    url = urlunsplit((driver, parts.netloc, parts.path, urlencode(settings), ""))
-    return SqlSource(dialect, parts.path.lstrip("/") or dialect, url, query, table)
+    url = urlunsplit(("postgresql", parts.netloc, parts.path, urlencode(settings), ""))
+    return SqlSource("postgresql", parts.path.lstrip("/") or dialect, url, query, table)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from reticent.policy.spec import Section, validation_error
+
+MAPPINGS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("mappings.json").read_text(encoding="utf-8"))
+"""The built-in mappings: what each column or table is read from."""
 
 RESOURCES = (
     *("Encounter", "Patient", "Condition", "Observation", "Procedure", "MedicationRequest", "MedicationStatement"),
@@ -75,22 +80,6 @@ class FhirColumn(Section):
         return None
 
 
-READY_FHIR: dict[str, dict[str, Any]] = {
-    "encounters": {
-        "patient_id": "Encounter.subject.reference",
-        "encounter_id": "Encounter.id",
-        "birth_date": {"path": "Patient.birthDate", "as": "date"},
-        "sex": "Patient.gender",
-        "region": "Patient.address.state",
-        "postcode": "Patient.address.postalCode",
-        "encounter_class": "Encounter.class.code",
-        "admission_date": {"path": "Encounter.period.start", "as": "date"},
-        "length_of_stay": {"path": "Encounter.period.start", "until": "Encounter.period.end", "as": "days"},
-        "diagnosis": "Condition.code.coding.code",
-    }
-}
-
-
 class FhirSettings(Section):
     """How FHIR resources become rows, one per encounter; `fhir: encounters` is a built-in mapping."""
 
@@ -105,26 +94,12 @@ class FhirSettings(Section):
     @property
     def paths(self) -> dict[str, FhirColumn]:
         """Every column with its path."""
-        ready = READY_FHIR[self.mapping] if self.mapping else {}
+        ready = MAPPINGS[self.mapping] if self.mapping else {}
         return {name: FhirColumn.model_validate(path) for name, path in ready.items()} | self.columns
 
 
 # One pass over the conditions: with a subquery per visit, a planner without statistics scans the table each time.
-_OMOP_VISITS = """\
-SELECT v.person_id AS person_id,
-       v.visit_occurrence_id AS visit_id,
-       p.year_of_birth AS year_of_birth,
-       {sex} AS sex,
-       l.zip AS postcode,
-       l.state AS region,
-       v.visit_concept_id AS visit_type,
-       v.visit_start_date AS admission_date,
-       c.diagnosis AS diagnosis
-FROM {schema}visit_occurrence v
-JOIN {schema}person p ON p.person_id = v.person_id
-LEFT JOIN {schema}location l ON l.location_id = p.location_id{names}
-LEFT JOIN ({conditions}) c ON c.visit_occurrence_id = v.visit_occurrence_id
-ORDER BY v.visit_occurrence_id"""
+_OMOP_VISITS = Path(__file__).with_name("omop_visits.sql").read_text(encoding="utf-8").rstrip()
 _OMOP_SEX = """COALESCE(g.concept_name, CASE p.gender_concept_id WHEN 8507 THEN 'MALE' WHEN 8532 THEN 'FEMALE' ELSE 'UNKNOWN' END)"""
 _OMOP_NAMES = "\nLEFT JOIN {vocabulary}concept g ON g.concept_id = p.gender_concept_id"
 _OMOP_CONDITIONS = {
@@ -133,7 +108,6 @@ _OMOP_CONDITIONS = {
     " JOIN (SELECT MIN(condition_occurrence_id) AS first_id FROM {schema}condition_occurrence GROUP BY visit_occurrence_id) f"
     " ON f.first_id = o.condition_occurrence_id",
 }
-READY_SQL = ("omop",)
 SCHEMA_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$")
 
 
@@ -179,17 +153,6 @@ class SqlSettings(Section):
         )
 
 
-READY_HL7: dict[str, dict[str, str]] = {
-    "adt": {
-        "patient_id": "PID-3.1",
-        "birth_date": "PID-7",
-        "sex": "PID-8",
-        "postcode": "PID-11.5",
-        "patient_class": "PV1-2",
-        "admitted": "PV1-44",
-        "diagnosis": "DG1-3.1",
-    }
-}
 _FIELD = re.compile(r"^[A-Z][A-Z0-9]{2}-[1-9][0-9]*(\.[1-9][0-9]*)?$")
 
 
@@ -212,4 +175,4 @@ class Hl7Settings(Section):
     @property
     def paths(self) -> dict[str, str]:
         """Every column with its field."""
-        return (READY_HL7[self.mapping] if self.mapping else {}) | self.columns
+        return (MAPPINGS[self.mapping] if self.mapping else {}) | self.columns

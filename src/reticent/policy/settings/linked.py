@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from reticent.policy.settings.inputs import SCHEMA_NAME, FhirColumn
+from reticent.policy.settings.inputs import MAPPINGS, SCHEMA_NAME, FhirColumn
 from reticent.policy.spec import Section, validation_error
 
 if TYPE_CHECKING:
@@ -18,56 +18,8 @@ if TYPE_CHECKING:
 PERSON, VISIT = "person", "visit"
 """The columns that link the tables of a release: pseudonyms, new in every release."""
 
-
-def _date(path: str) -> dict[str, str]:
-    return {"path": path, "as": "date"}
-
-
-_FHIR: dict[str, Any] = {
-    "birth_date": _date("Patient.birthDate"),
-    "sex": "Patient.gender",
-    "region": "Patient.address.state",
-    "postcode": "Patient.address.postalCode",
-    "death_date": _date("Patient.deceasedDateTime"),
-    "encounter_class": "Encounter.class.code",
-    "admission_date": _date("Encounter.period.start"),
-    "discharge_date": _date("Encounter.period.end"),
-    "diagnosis": "Condition.code.coding.code",
-    "onset_date": _date("Condition.onsetDateTime"),
-    "observation": "Observation.code.coding.code",
-    "observation_value": "Observation.valueQuantity.value",
-    "observation_date": _date("Observation.effectiveDateTime"),
-    "procedure": "Procedure.code.coding.code",
-    "procedure_date": _date("Procedure.performedDateTime"),
-    "medication": "MedicationRequest.medicationCodeableConcept.coding.code",
-    "medication_date": _date("MedicationRequest.authoredOn"),
-    "statement": "MedicationStatement.medicationCodeableConcept.coding.code",
-    "statement_date": _date("MedicationStatement.effectiveDateTime"),
-    "administration": "MedicationAdministration.medicationCodeableConcept.coding.code",
-    "administration_date": _date("MedicationAdministration.effectiveDateTime"),
-    "report": "DiagnosticReport.code.coding.code",
-    "report_date": _date("DiagnosticReport.effectiveDateTime"),
-    "vaccine": "Immunization.vaccineCode.coding.code",
-    "vaccine_date": _date("Immunization.occurrenceDateTime"),
-}
-"""The built-in columns with their paths; the table is the resource type at the start of the path."""
-_OMOP: dict[str, tuple[str, ...]] = {
-    "person": ("gender_concept_id", "year_of_birth", "race_concept_id", "ethnicity_concept_id", "state", "zip"),
-    "visit_occurrence": ("visit_concept_id", "visit_start_date", "visit_end_date"),
-    "condition_occurrence": (
-        "condition_concept_id",
-        "condition_start_date",
-        "condition_end_date",
-        "condition_source_value",
-    ),
-    "drug_exposure": ("drug_concept_id", "drug_exposure_start_date", "drug_exposure_end_date", "drug_source_value"),
-    "procedure_occurrence": ("procedure_concept_id", "procedure_date", "procedure_source_value"),
-    "measurement": (
-        *("measurement_concept_id", "measurement_date", "measurement_source_value", "value_as_number"),
-        *("value_as_concept_id", "unit_concept_id"),
-    ),
-    "death": ("death_date", "cause_concept_id"),
-}
+_FHIR, _OMOP = MAPPINGS["fhir"], MAPPINGS["omop"]
+"""The built-in columns of FHIR with their paths, which begin with their table; the built-in tables of OMOP."""
 _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from bench.join_or_open.rules import Rules
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.rules import Rules
 from reticent.audit.attack.transcript import Transcript
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.join_or_open.rules import MISFIT, Rules
 from reticent.arrays import Floats, Int32s, Int64s
-from reticent.audit.attack.rules import MISFIT, Rules
 from reticent.audit.attack.transcript import Transcript
 
 

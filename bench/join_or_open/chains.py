@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.join_or_open.rules import MISFIT, Rules
 from reticent.arrays import Bools, Floats, Int64s
-from reticent.audit.attack.rules import MISFIT, Rules
 from reticent.audit.attack.transcript import Transcript
 
 

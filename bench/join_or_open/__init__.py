@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bench.join_or_open.chains import Chains
+from bench.join_or_open.particles import Particles
+from bench.join_or_open.possible_worlds import Enumeration, TooManyWorldsError
+from bench.join_or_open.rules import Rules, barred_groups, rules_from_prior
 from reticent.arrays import Floats, Int64s
-from reticent.audit.attack.chains import Chains
 from reticent.audit.attack.evidence import Evidence, prior_counts
 from reticent.audit.attack.outcome import Outcome
-from reticent.audit.attack.particles import Particles
-from reticent.audit.attack.possible_worlds import Enumeration, TooManyWorldsError
 from reticent.audit.attack.risk_bound import common_bound
-from reticent.audit.attack.rules import Rules, barred_groups, rules_from_prior
 from reticent.audit.attack.transcript import Transcript, read_transcript
 from reticent.verify.groups import normalize_rows
 
@@ -119,11 +119,14 @@ def _outcome(
 
 
 def _true_slots(evidence: Evidence, seen: Transcript) -> Int64s | None:
-    """Return the first slot that offers each record's true value; None without the original."""
+    """Return the first slot that offers each record's true value, -1 if none does; None without the original."""
     original = evidence.original
     if original is None or not len(seen) or int(seen.seq.max()) >= original.num_rows:
         return None
-    return seen.slot_of(original[evidence.policy.sensitive[0]].take(seen.seq).to_pylist())
+    codes = {value: code for code, value in reversed(list(enumerate(seen.values)))}
+    true_values = original[evidence.policy.sensitive[0]].take(seen.seq).to_pylist()
+    same = seen.slots[seen.group] == np.array([codes.get(value, -2) for value in true_values])[:, None]
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def _by_value(offered: Int64s, share: Floats) -> Floats:
