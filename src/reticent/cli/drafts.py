@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "folder",
-    type=options.PATH,
-    default=Path("drafts"),
-    help="The output folder of `anonymize --draft`.",
-)
+@click.argument("folder", type=options.PATH, default=Path("drafts"), help="The output folder of `anonymize --draft`.")
 @options.json
 def drafts(folder: Path, json: bool) -> None:
     """Compare the drafts in a folder, lowest loss first.

@@ -36,11 +36,7 @@ class PolicyPlan:
 
 
 def render(
-    guesses: list[Guess],
-    person: str | None,
-    section: str | None,
-    plan: PolicyPlan,
-    missing: tuple[str, ...],
+    guesses: list[Guess], person: str | None, section: str | None, plan: PolicyPlan, missing: tuple[str, ...]
 ) -> str:
     """Return the policy as text, each guess with its reason."""
     lines = ["# Guessed from the data: review and correct every line.", "version: 1"]
@@ -113,8 +109,7 @@ def require_sensitive(name: str, guesses: list[Guess], person: str | None) -> st
     sensitive = next((g.column for g in guesses if g.role == "sensitive"), None)
     if sensitive is None:
         raise DataError(
-            f"No column looks sensitive, but a {name} release needs one.",
-            hint="Name it with --sensitive COLUMN.",
+            f"No column looks sensitive, but a {name} release needs one.", hint="Name it with --sensitive COLUMN."
         )
     if person is None and name != "table":
         raise DataError(

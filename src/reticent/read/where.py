@@ -149,10 +149,7 @@ def _unquote(text: str) -> str:
 
 
 def match(
-    condition: Condition,
-    cells: pa.ChunkedArray | pa.Array,
-    nodes: Nodes | None = None,
-    classes: Int64s | None = None,
+    condition: Condition, cells: pa.ChunkedArray | pa.Array, nodes: Nodes | None = None, classes: Int64s | None = None
 ) -> Match:
     """Apply a condition to all cells of a column; each distinct cell is tested once.
 

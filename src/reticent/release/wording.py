@@ -281,15 +281,7 @@ def _is_known_clause(clause: str, names: frozenset[str]) -> bool:
 @cache
 def _fixed_sentences() -> frozenset[str]:
     """Return the sentences without placeholders."""
-    single = (
-        RECORDS_IN_CLASS,
-        RECORDS_IN_GROUPS,
-        SINGLING_OUT,
-        UNMET_REQUIREMENTS,
-        HOUSEHOLD,
-        LINKED,
-        REPUBLICATION,
-    )
+    single = (RECORDS_IN_CLASS, RECORDS_IN_GROUPS, SINGLING_OUT, UNMET_REQUIREMENTS, HOUSEHOLD, LINKED, REPUBLICATION)
     own = (*EVOLVING, *SERIES, *L_DIVERSITY, *DELAY_FREE, *CASTLE, *VEIL)
     return frozenset([*single, *own, *exclusions(), *exclusions(persons=True)])
 

@@ -157,11 +157,7 @@ class Series:
             colors = np.arange(len(knowledge), dtype=np.int32)
             key = self.history.releases.to_bytes(32, "little")
             grouping = form_groups(
-                self.history,
-                knowledge,
-                people,
-                table.points,
-                FirstGroupRules(self.m, colors, key, static_values=still),
+                self.history, knowledge, people, table.points, FirstGroupRules(self.m, colors, key, static_values=still)
             )
         if grouping is None:
             raise InternalError("Fifty occupations were not enough for first groups.")

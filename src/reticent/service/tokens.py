@@ -36,10 +36,7 @@ class Role(StrEnum):
     MONITOR = "monitor"
 
 
-_KINDS = {
-    Role.FEED: ("stream", "evolving"),
-    Role.ANALYST: ("stream", "evolving", "series", "table", "release"),
-}
+_KINDS = {Role.FEED: ("stream", "evolving"), Role.ANALYST: ("stream", "evolving", "series", "table", "release")}
 """Kinds of sources in the scope of each role; the other roles have no scope."""
 _SCOPE = re.compile(r"([a-z]+):([^:*]{0,100}\*?)")
 

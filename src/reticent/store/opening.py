@@ -91,8 +91,7 @@ def _version(connection: sa.Connection) -> str | None:
 
 def _no_store(engine: sa.Engine) -> StateError:
     return StateError(
-        f"{database.display_name(engine)} is not a Reticent store.",
-        hint="Check the path, or create a store first.",
+        f"{database.display_name(engine)} is not a Reticent store.", hint="Check the path, or create a store first."
     )
 
 

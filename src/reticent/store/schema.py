@@ -21,12 +21,7 @@ def _table(name: str, *columns: Column[Any]) -> Table:
     return Table(f"reticent_{name}", metadata, *columns, Column("digest", LargeBinary, nullable=False))
 
 
-meta = Table(
-    "reticent_meta",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Text, nullable=False),
-)
+meta = Table("reticent_meta", metadata, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 
 # One row per publisher: its policy, its key, its position and its current writer.
 publishers = _table(

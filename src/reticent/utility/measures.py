@@ -67,13 +67,7 @@ def floor_decimals(value: float) -> float:
     return math.floor(value * _DIGITS) / _DIGITS
 
 
-def attribute_loss(
-    share: Floats,
-    size: int,
-    counts: Int64s,
-    suppressed: Bools,
-    balance: Balance = EVEN,
-) -> float:
+def attribute_loss(share: Floats, size: int, counts: Int64s, suppressed: Bools, balance: Balance = EVEN) -> float:
     """Return the loss of one attribute, 0 to 1.
 
     Args:
@@ -149,11 +143,7 @@ _DENSE_FACTOR = 4
 
 
 def attribute_entropy(
-    source: Int32s,
-    node: Int64s,
-    counts: Int64s,
-    suppressed: Bools,
-    balance: Balance = EVEN,
+    source: Int32s, node: Int64s, counts: Int64s, suppressed: Bools, balance: Balance = EVEN
 ) -> float:
     """Return the bits lost in one attribute over all records.
 

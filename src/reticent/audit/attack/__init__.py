@@ -26,17 +26,7 @@ from reticent.audit.attack.update_graph import update_graph
 Attack = Callable[[Evidence], Outcome | None]
 
 _ALL_ATTACKS: tuple[Attack, ...] = (
-    *(
-        linkage,
-        homogeneity,
-        skewness,
-        similarity,
-        minimality,
-        intersection,
-        subtraction,
-        update_graph,
-        averaging,
-    ),
+    *(linkage, homogeneity, skewness, similarity, minimality, intersection, subtraction, update_graph, averaging),
     *(informed_attacker, definetti, insiders, outbreak, joint, presence, linked_tables),
 )
 ATTACKS = {attack.__name__.replace("_", "-"): attack for attack in _ALL_ATTACKS}

@@ -121,10 +121,7 @@ def _element(path: str, ident: str = "", **more: Any) -> dict[str, Any]:
 
 def _definition(version: str, url: str, words: str, places: list[str], part: str | None = None) -> dict[str, Any]:
     name = url.rpartition("/")[2]
-    elements = [
-        _element("Extension", definition=words, min=0, max="*"),
-        _element("Extension.url", fixedUri=url),
-    ]
+    elements = [_element("Extension", definition=words, min=0, max="*"), _element("Extension.url", fixedUri=url)]
     if part is None:
         elements.append(_element("Extension.value[x]", type=[{"code": "string"}]))
     else:

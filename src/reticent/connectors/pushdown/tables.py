@@ -180,8 +180,7 @@ def check_persons(rows: Rows, person: str) -> bool:
     """Return whether a person has several records; refuse records without a person, warn of identifier variants."""
     if missing := rows.count_nulls(person):
         raise DataError(
-            f"Column '{person}': {missing:,} records have no person.",
-            hint="Fill the column, or remove those records.",
+            f"Column '{person}': {missing:,} records have no person.", hint="Fill the column, or remove those records."
         )
     warn_of_count(rows.count_identifier_variants(person))
     return rows.has_several_records(person)

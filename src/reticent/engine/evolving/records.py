@@ -164,12 +164,7 @@ class Records:
         self.hashes[rows, 0] = person_hashes((self.persons[row] for row in rows.tolist()), key)
 
     def load(
-        self,
-        rows: UInt32s,
-        persons: Sequence[str],
-        record_ids: Sequence[str] | None,
-        *,
-        top: int | None = None,
+        self, rows: UInt32s, persons: Sequence[str], record_ids: Sequence[str] | None, *, top: int | None = None
     ) -> None:
         """Make exactly these row numbers live in an empty table; the caller fills their columns afterwards.
 

@@ -55,10 +55,7 @@ def release_tables(tables: Mapping[str, pa.Table], policy: Policy, rng: Rng) -> 
     class_of = np.empty(people.count, dtype=np.int64)
     for number, members in enumerate(classes):
         class_of[members] = number
-    names = {
-        PERSON: _pseudonyms("p", people.count, rng),
-        VISIT: _pseudonyms("v", people.visits, rng),
-    }
+    names = {PERSON: _pseudonyms("p", people.count, rng), VISIT: _pseudonyms("v", people.visits, rng)}
     losses, published, places = [], {}, {}
     for name, rows in people.tables.items():
         group, shown = _choose_rows(rows, people, classes, class_of)

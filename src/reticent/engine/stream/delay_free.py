@@ -210,10 +210,7 @@ class DelayFree(ImmediatePublisher):
 
         def tables() -> dict[str, pa.Table]:
             columns = batch.select(self._names)
-            return {
-                "group": group_table(groups, self.values.array),
-                "tuple": tuple_table(columns, seqs, groups),
-            }
+            return {"group": group_table(groups, self.values.array), "tuple": tuple_table(columns, seqs, groups)}
 
         return Release(
             kind=self.kind,

@@ -80,13 +80,7 @@ class Cells:
 
 
 def group_people(
-    codes: Int32s,
-    persons: Int64s,
-    *,
-    domain: int,
-    l: int,
-    seed: bytes,
-    singles: Callable[[Int64s], Int64s],
+    codes: Int32s, persons: Int64s, *, domain: int, l: int, seed: bytes, singles: Callable[[Int64s], Int64s]
 ) -> Int64s:
     """Return the group of each row, -1 for rows to suppress.
 

@@ -59,12 +59,7 @@ class CrossValidation:
         return score_predictions(target, predicted, positive)
 
     def _predict(
-        self,
-        features: Floats,
-        products: Floats | None,
-        target: Int64s,
-        train: Int64s,
-        test: Int64s,
+        self, features: Floats, products: Floats | None, target: Int64s, train: Int64s, test: Int64s
     ) -> Int64s:
         """Predict the test rows by a machine trained on the train rows; `products` of all rows are optional."""
         from sklearn.svm import SVC

@@ -90,10 +90,7 @@ def persons_of(table: pa.Table, policy: Policy) -> Int64s | None:
 
 
 def people_of(
-    table: pa.Table,
-    policy: Policy,
-    columns: list[SensitiveColumn],
-    times: UInt32s | None = None,
+    table: pa.Table, policy: Policy, columns: list[SensitiveColumn], times: UInt32s | None = None
 ) -> People | None:
     """Return the persons of a table; None if every person has one record, so that counting records is enough."""
     persons = persons_of(table, policy)

@@ -46,10 +46,7 @@ def rank_methods(encoded: EncodedTable, methods: Sequence[SearchMethod]) -> list
     ranking = sorted(range(len(methods)), key=lambda at: pilots[at].loss)
     return [
         replace(
-            methods[at],
-            linked_k=pilots[at].linked_k,
-            seconds=factor * pilots[at].seconds,
-            favorite=at == ranking[0],
+            methods[at], linked_k=pilots[at].linked_k, seconds=factor * pilots[at].seconds, favorite=at == ranking[0]
         )
         for at in ranking
     ]

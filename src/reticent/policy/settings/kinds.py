@@ -30,8 +30,7 @@ class TableSettings(KindSection):
     method: Literal["auto", "optimal", "supervised", "local", "mondrian", "anatomy", "veil"] = "auto"
     loss: Loss = "loss"
     purpose: Literal["counts", "model"] | None = Field(
-        default=None,
-        description="criterion of `auto`: error of counts, or accuracy of a classifier; default: the loss",
+        default=None, description="criterion of `auto`: error of counts, or accuracy of a classifier; default: the loss"
     )
     target: str | None = Field(default=None, description="column that the classifier of `purpose: model` predicts")
     important: list[str] = Field(default_factory=list, description="quasi-identifiers with fourfold weight")
@@ -45,9 +44,7 @@ class TableSettings(KindSection):
         default_factory=dict, description="weight of a quasi-identifier in the loss; default: 1"
     )
     time_limit: float = Field(
-        default=60,
-        gt=0,
-        description="seconds after which the search returns its best result and the proved bound",
+        default=60, gt=0, description="seconds after which the search returns its best result and the proved bound"
     )
     memory_limit: int = Field(
         default=1000,
@@ -88,9 +85,7 @@ class SeriesSettings(KindSection):
 
     method: Literal["veil", "m-distinct", "m-distinct*", "m-invariance", "l-diversity"] = "veil"
     m: int | None = Field(
-        default=None,
-        ge=2,
-        description="distinct sensitive values per group; default: l of privacy, but at least 4",
+        default=None, ge=2, description="distinct sensitive values per group; default: l of privacy, but at least 4"
     )
     max_risk: float | None = Field(
         default=None,

@@ -65,9 +65,7 @@ async def withdraw(ident: Ident, hub: HubDependency) -> ReleaseInfo:
 
 
 @router.get(
-    "/{ident}/download",
-    responses=text_responses("application/zip", 404, 410, binary=True),
-    response_class=Response,
+    "/{ident}/download", responses=text_responses("application/zip", 404, 410, binary=True), response_class=Response
 )
 async def download(
     ident: Ident, hub: HubDependency, file_format: Annotated[Literal["csv", "parquet"], Query(alias="format")] = "csv"

@@ -69,10 +69,7 @@ def metadata_findings(line: CumulativeLine, metadata: Mapping[str, Any], policy:
         Finding("epsilon matches the prior's report or the policy", metadata.get("epsilon") == epsilon),
         Finding("the digest matches the pinned veil parameters", metadata.get("parameters_digest") == digest),
         Finding("the transition kernel is the policy's", _is_policy_kernel(line, metadata.get("kernel"), policy)),
-        Finding(
-            "every stratum of the prior states its omission rate",
-            _has_omission_rates(line, metadata, kind),
-        ),
+        Finding("every stratum of the prior states its omission rate", _has_omission_rates(line, metadata, kind)),
     ]
 
 
@@ -276,11 +273,7 @@ def noisy_counts_of(metadata: Mapping[str, Any], strata: int, values: int) -> No
 
 
 def noisy_count_findings(
-    metadata: Mapping[str, Any],
-    policy: Policy,
-    strata: Int64s,
-    events: Int64s,
-    shape: tuple[int, int],
+    metadata: Mapping[str, Any], policy: Policy, strata: Int64s, events: Int64s, shape: tuple[int, int]
 ) -> list[Finding]:
     """Check noisy counts without the input: present if and only if the policy requests them, its epsilon, their sums."""
     epsilon = None if policy.prior is None else policy.prior.counts

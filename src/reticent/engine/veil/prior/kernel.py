@@ -91,13 +91,7 @@ def fit_kernel(
 
 
 def fit_few(
-    before: Integers,
-    after: Integers,
-    parents: UInt32s,
-    shares: Floats,
-    *,
-    epsilon: float,
-    rng: np.random.Generator,
+    before: Integers, after: Integers, parents: UInt32s, shares: Floats, *, epsilon: float, rng: np.random.Generator
 ) -> Kernel:
     """Fit the kernel of few persons as `fit_kernel` does, but with one stay for all values: noise would drown each one."""
     near = parents[before] == parents[after]
